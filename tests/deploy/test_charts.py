@@ -199,3 +199,34 @@ def test_a_policy_can_be_enforced_excluded_and_added_by_name() -> None:
     assert "low" == made["disallow-host-ports"]["metadata"]["annotations"]["policies.kyverno.io/severity"]
     assert "Audit" == made["require-labels"]["spec"]["rules"][0]["validate"]["failureAction"]
     assert "the library has no policy nope" in refusal({"policyExclude": {"nope": {}}}, "pyverno-policies")
+
+
+CIDR = {"ipBlock": {"cidr": "10.0.0.10/32"}}
+PEERS = [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}}]
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ({}, None),
+        ({"lookup": True}, None),
+        ({"enabled": True}, []),
+        ({"apiServerCIDRs": ["10.0.0.10/32"]}, [CIDR]),
+        ({"ingressFrom": PEERS, "apiServerCIDRs": ["10.0.0.10/32"]}, [*PEERS, CIDR]),
+        ({"enabled": False, "apiServerCIDRs": ["10.0.0.10/32"]}, None),
+    ],
+)
+@pytest.mark.parametrize("mode", ["single", "split"])
+def test_known_api_servers_alone_reach_the_webhook(mode: str, values: dict[str, Any], wanted: list[Any] | None) -> None:
+    """The NetworkPolicy is there once their addresses are known; without a cluster there is none to look up."""
+    objects = render({"mode": mode, "admissionController": {"networkPolicy": values}})
+    found = of_kind(objects, "NetworkPolicy").get("kyverno-admission-controller")
+    rules = found["spec"]["ingress"] if found is not None else []
+    assert (None if found is None else wanted) == wanted
+    assert [wanted or []] * len(rules[:1]) == [each.get("from") or [] for each in rules[:1]]
+
+
+def test_addresses_of_api_servers_are_looked_up() -> None:
+    """At the installation the chart takes the addresses of the Service `kubernetes`, and admits nobody else."""
+    text = (CHARTS / "pyverno" / "templates" / "_helpers.tpl").read_text(encoding="utf-8")
+    assert 'lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes"' in text

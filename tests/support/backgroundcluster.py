@@ -8,7 +8,7 @@ with background_cluster() as cluster:
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
@@ -25,7 +25,7 @@ from pyverno.loopthread import LoopThread
 from pyverno.policy.kinds import KNOWN_KINDS, is_policy
 from pyverno.policy.updaterequest import UPDATE_REQUESTS
 from pyverno.telemetry.observer import Observers
-from pyverno.testing import BACKGROUND, PolicySandbox
+from pyverno.testing import BACKGROUND, FurtherController, PolicySandbox
 from pyverno.webhook.policyreviews import ExceptionSettings
 from tests.support.loops import entered
 
@@ -130,8 +130,10 @@ class BackgroundCluster:
 
 
 @contextmanager
-def background_cluster(**settings: Any) -> Iterator[BackgroundCluster]:
-    """Run a cluster; `settings` are those of the admission controller."""
+def background_cluster(
+    *, further: Sequence[FurtherController] = (BACKGROUND,), **settings: Any
+) -> Iterator[BackgroundCluster]:
+    """Run a cluster with further controllers; `settings` are those of the admission controller."""
     exceptions = ExceptionSettings(enabled=True, namespace="*")
     admission = AdmissionSettings(**{"exceptions": exceptions, "qps": 0, "lease_retry": 60, **settings})
     sandbox = Sandbox(Settings(kubelet=False))
@@ -139,7 +141,7 @@ def background_cluster(**settings: Any) -> Iterator[BackgroundCluster]:
     @asynccontextmanager
     async def run() -> AsyncIterator[tuple[PolicySandbox, Client]]:
         async with (
-            PolicySandbox(sandbox, Observers(), admission, further=(BACKGROUND,)) as cluster,
+            PolicySandbox(sandbox, Observers(), admission, further=further) as cluster,
             Client(load_kubeconfig(sandbox.kubeconfig, environment={}), qps=0) as client,
         ):
             yield cluster, client

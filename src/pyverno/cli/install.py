@@ -30,6 +30,7 @@ def _install(
     replicas: int,
     argument: tuple[str, ...],
     secret: tuple[str, ...],
+    api_server: tuple[str, ...],
     user_namespaces: bool,
     output: str,
 ) -> None:
@@ -41,9 +42,11 @@ def _install(
         raise UsageError("this command only prints manifests: run `pyverno install --dry-run | kubectl apply -f -`")
     if not _NAMESPACE.fullmatch(namespace):
         raise UsageError(f"`{namespace}` cannot be the name of a namespace: up to 63 of a-z, 0-9 and `-` inside")
+    for block in api_server:
+        _check_block(block)
     defaults = InstallSettings()
     settings = InstallSettings(
-        namespace, image or defaults.image, replicas, argument, secret, user_namespaces, DEFAULT_BUCKETS
+        namespace, image or defaults.image, replicas, argument, secret, user_namespaces, DEFAULT_BUCKETS, api_server
     )
     objects = list(definitions() if crds_only else manifests(settings))
     if output == "json":
@@ -53,6 +56,15 @@ def _install(
         sys.stdout.write("---\n".join(dump_yaml(each, sort_keys=False) for each in objects))
     else:
         raise UsageError(f"invalid output format: {output} (supported formats: json, yaml)")
+
+
+def _check_block(text: str) -> None:
+    from ipaddress import ip_network
+
+    try:
+        ip_network(text)
+    except ValueError:
+        raise UsageError(f"`{text}` of --api-server is no block of addresses, such as 10.0.0.10/32") from None
 
 
 install = command(
@@ -73,6 +85,10 @@ install = command(
             number("--replicas", help="Number of replicas of each controller.", default=1, least=1),
             comma_list("--argument", help="Additional arguments of the admission controller."),
             comma_list("--secret", help="Secrets named in these arguments; the controller may read and renew them."),
+            comma_list(
+                "--api-server",
+                help="Addresses (such as 10.0.0.10/32) that may connect to the port of the webhook; any by default.",
+            ),
             switch("--user-namespaces", help="Run the pods in user namespaces; all nodes must support them."),
         ),
     },

@@ -14,7 +14,7 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from typing import Final
@@ -28,7 +28,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 
-__all__ = ["STALE_SECONDS", "Informer", "Notice", "slim"]
+__all__ = ["STALE_SECONDS", "Informer", "Notice", "newest", "slim"]
 
 _CHANCE: Final = random.SystemRandom()
 log = logging.getLogger("pyverno.cluster")
@@ -77,6 +77,15 @@ def slim(body: JSONObject) -> JSONObject:
     if not isinstance(metadata, dict) or "managedFields" not in metadata:
         return body
     return {**body, "metadata": {key: value for key, value in metadata.items() if key != "managedFields"}}
+
+
+def newest(revisions: Iterable[str]) -> str:
+    """Return the newest of some resource versions; "" stands for an unknown one.
+
+    >>> newest(["9", "", "10"]), newest([])
+    ('10', '')
+    """
+    return max(revisions, key=lambda text: int(text or 0), default="")
 
 
 class Informer:

@@ -120,13 +120,13 @@ class Evidence:
         place = self._place(request)
         if isinstance(place, Refuted):
             return place
-        if request.dry_run:  # guard: a dry run leaves nothing
+        if request.dry_run:
             return Refuted("nothing follows from a dry run")
         if not _is_stored(request, place.info):
             return await self._unstored(request, place)
         if request.operation is Operation.CREATE:
             return await self._creation(request, place, began, live)
-        if not uid_of(request.old) or not _version(request.old):  # guard: an old object has an identity
+        if not uid_of(request.old) or not _version(request.old):
             return Refuted(f"the request does not say which version of {place} it changes")
         if request.operation is Operation.DELETE:
             return await self._deletion(request, place, revision)
@@ -154,9 +154,9 @@ class Evidence:
                 if await self._may(request, verb, {**attributes, "name": named}):
                     return None
         what = f"{gvr.resource}/{request.subresource}" if request.subresource else gvr.resource
-        return Refuted(
-            f"user `{user.username}` may not {_VERBS[request.operation][0]} {what}, so did not send the request"
-        )
+        what = f"{_VERBS[request.operation][0]} {what}"
+        reason = f"user `{user.username}` may not {what}, so did not send the request"
+        return Refuted(reason)  # guard: a user sent what the API server permits
 
     async def _may(self, request: Request, verb: str, attributes: Mapping[str, str]) -> bool:
         key = (repr(request.user.to_json()), verb, *attributes.values())
@@ -174,12 +174,12 @@ class Evidence:
     async def _creation(self, request: Request, place: _Place, began: float | None, live: JSONObject | None) -> Finding:
         if live is None:
             live = await (self._read(place) if place.name else self._find_named(request, place, began))
-        if live is None:  # guard: a created object is there
+        if live is None:
             return Unsettled(f"{place} is not created yet", *place)
         uid = uid_of(request.object)
         if uid and uid_of(live) != uid:  # guard: a created object is the one of the request
             return Refuted(f"{place} is another object")
-        if began is not None and began - _created(live) > _SKEW_SECONDS:  # guard: a creation makes a new object
+        if began is not None and began - _created(live) > _SKEW_SECONDS:
             return Refuted(f"{place} existed before the request")
         return replace(request, object=live, old=None, name=_name(live))
 
@@ -188,7 +188,7 @@ class Evidence:
             live = await self._read(place, _SCALE if request.subresource == _SCALE else "")
         claimed = uid_of(request.old)
         is_one = uid_of(request.object) in ("", claimed)
-        if live is None or uid_of(live) != claimed or not is_one:  # guard: an update is of the object that is there
+        if live is None or uid_of(live) != claimed or not is_one:
             return Refuted(f"{place} is gone, or another object")
         if _version(live) == _version(request.old):
             is_unchanged = request.admission.get(UNCHANGED) is True or _is_same(request.object, live)
@@ -223,7 +223,7 @@ class Evidence:
         return replace(request, object=None, old=known)
 
     async def _unstored(self, request: Request, place: _Place) -> Finding:
-        if await self._read(place) is None:  # guard: what is connected to is there
+        if await self._read(place) is None:
             return Refuted(f"{place} does not exist")
         what = request.subresource or request.operation.value
         return Unprovable(f"`{what}` of {place} stores nothing that can be read", request, is_stored=False)
@@ -234,19 +234,19 @@ class Evidence:
         """Return the object of a request, whose parts must agree with each other and with what is served."""
         gvr = request.gvr
         info = self._kinds().by_resource(GVR(gvr.group, gvr.version, gvr.resource)) if gvr is not None else None
-        if info is None:  # guard: a resource is served
+        if info is None:
             return Refuted(f"the cluster does not serve `{gvr}`")
-        if not request.subresource and request.gvk != info.gvk:  # guard: kind and resource belong together
+        if not request.subresource and request.gvk != info.gvk:
             return Refuted(f"{request.gvk.kind} is not the kind of `{gvr}`")
         subjects = [each for each in (request.object, request.old) if each is not None]
         name = request.name or next(filter(None, map(_name, subjects)), "")
         namespace = request.namespace if info.namespaced else ""
         for subject in subjects:
             is_there = _name(subject) in ("", name) and _namespace(subject) in ("", namespace)
-            if not is_there:  # guard: an object is in its place
+            if not is_there:
                 return Refuted(f"the objects of the request are not {info.kind} `{name}`")
             is_own = request.subresource or _kind(subject) in (("", ""), (info.api_version, info.kind))
-            if not is_own:  # guard: an object is of its kind
+            if not is_own:
                 return Refuted(f"the objects of the request are not of kind {info.kind}")
         if info.namespaced and not namespace:
             return Refuted(f"a request for {info.kind} names a namespace")

@@ -36,6 +36,7 @@ _PART_OF: Final = {"app.kubernetes.io/part-of": "kyverno", "app.kubernetes.io/na
 _TOKENS: Final = "/var/run/secrets"
 _TOKEN_SECONDS: Final = 3600
 _METRICS_PORT: Final = 8000
+_WEBHOOK: Final = "https"
 _HEALTH_PORT: Final = 9080
 
 
@@ -136,7 +137,6 @@ def component_workload(component: Component, settings: InstallSettings) -> Itera
         },
     }
     yield _deployment(component, settings)
-    ingress = [{"ports": [{"port": port, "protocol": "TCP"} for port in component.workload.ports.values()]}]
     yield {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -144,9 +144,19 @@ def component_workload(component: Component, settings: InstallSettings) -> Itera
         "spec": {
             "podSelector": {"matchLabels": component.selector},
             "policyTypes": ["Ingress"],
-            "ingress": ingress,
+            "ingress": list(_ingress(component, settings)),
         },
     }
+
+
+def _ingress(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:
+    """Yield who may connect to which port: API servers alone to that of the webhook, if they are known."""
+    callers = [{"ipBlock": {"cidr": each}} for each in settings.api_servers]
+    ports = dict(component.workload.ports)
+    webhook = ports.pop(_WEBHOOK, None) if callers else None
+    if webhook is not None:
+        yield {"ports": [{"port": webhook, "protocol": "TCP"}], "from": callers}
+    yield {"ports": [{"port": port, "protocol": "TCP"} for port in ports.values()]}
 
 
 def component_identity(component: Component, settings: InstallSettings) -> Iterator[JSONObject]:

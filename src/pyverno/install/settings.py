@@ -14,7 +14,8 @@ class InstallSettings:
 
     `secrets` are the names of further Secrets of the namespace that these arguments name. `user_namespaces` gives
     the pods a user namespace of their own, which not every node can do. `buckets` are the bounds of histograms that the
-    ConfigMap of metrics shows; without any the controllers use their defaults.
+    ConfigMap of metrics shows; without any the controllers use their defaults. `api_servers` are the blocks of
+    addresses that may connect to the port of the webhook; any may without them.
     """
 
     namespace: str = "kyverno"
@@ -24,3 +25,4 @@ class InstallSettings:
     secrets: tuple[str, ...] = ()
     user_namespaces: bool = False
     buckets: tuple[float, ...] = ()
+    api_servers: tuple[str, ...] = ()

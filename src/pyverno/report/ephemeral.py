@@ -12,6 +12,7 @@ from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.policy.kinds import find_kind
+from pyverno.report.objectmark import MARK
 from pyverno.report.policyreport import ReportEntry, plain_result, result_order
 from pyverno.report.summary import Summary
 from pyverno.value import dataclass
@@ -42,7 +43,7 @@ _NO_RESOURCE = ResourceRef("", "", "", "")
 class Reported:
     """The subject of a report: the object with its uid ("" = none yet), its resource and kind, the request's uid.
 
-    `gvk` and `gvr` are those of the request, `resource` is the object itself.
+    `gvk` and `gvr` are those of the request, `resource` is the object itself. The object has to fit the `mark`.
     """
 
     resource: ResourceRef
@@ -50,6 +51,7 @@ class Reported:
     gvk: GVK
     gvr: GVR
     request_uid: str
+    mark: str = ""
 
 
 def policy_label(policy: PolicyInfo) -> str:
@@ -102,6 +104,8 @@ def admission_report(
     """
     labels = {**_labels(about.uid, about.gvk, "admission"), **_resource_label(about.gvr)}
     metadata: JSONObject = {"generateName": f"{about.request_uid}-", "labels": labels}
+    if about.mark:
+        metadata["annotations"] = {MARK: about.mark}
     parts = results if isinstance(results, ReportParts) else ReportParts(results)
     return _report(about.resource, metadata, parts, seconds, version_of)
 
@@ -136,6 +140,7 @@ def _report(
         **metadata,
         "labels": {**metadata["labels"], **parts.labels(version_of)},
         "annotations": {
+            **metadata.get("annotations", {}),
             f"{_PREFIX}resource.namespace": resource.namespace,
             f"{_PREFIX}resource.name": resource.name,
         },

@@ -74,7 +74,7 @@ ROWS: Final = (
     ),
     guard(
         "1B", "0b8c53a4: another object of the name is no trigger of a request", _TRIGGER_TEST,
-        (_TRIGGERS, "if view.uid and Resource(live).uid != view.uid:", "if False:"),
+        ("controllers/evidence.py", "if uid and uid_of(live) != uid:", "if False:"),
     ),
     guard(
         "1B", "0b8c53a4: another object of the name is no trigger of a policy", _TRIGGER_TEST,

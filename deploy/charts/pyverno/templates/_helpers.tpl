@@ -78,3 +78,20 @@ kyverno-{{ ternary "admission" .part (eq .root.Values.mode "single") }}-controll
 {{- fail (printf "namespace %s: the controllers need one of their own" (include "pyverno.namespace" .)) -}}
 {{- end -}}
 {{- end -}}
+
+{{/* The peers of a NetworkPolicy that are API servers, as a JSON list; empty when none is known. */}}
+{{- define "pyverno.apiServers" -}}
+{{- $policy := .Values.admissionController.networkPolicy -}}
+{{- $peers := $policy.ingressFrom | default list -}}
+{{- range $policy.apiServerCIDRs }}{{ $peers = append $peers (dict "ipBlock" (dict "cidr" .)) }}{{ end -}}
+{{- if $policy.lookup -}}
+{{- $slice := lookup "discovery.k8s.io/v1" "EndpointSlice" "default" "kubernetes" -}}
+{{- range $endpoint := $slice.endpoints | default list -}}
+{{- range $endpoint.addresses -}}
+{{- $cidr := printf "%s/%s" . (ternary "128" "32" (contains ":" .)) -}}
+{{- $peers = append $peers (dict "ipBlock" (dict "cidr" $cidr)) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- $peers | uniq | toJson -}}
+{{- end -}}

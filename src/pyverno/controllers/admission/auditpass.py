@@ -48,6 +48,7 @@ class _PutOff:
     answer: AdmissionResponse
     request: Request
     policies: PolicySet
+    source: str = ""
 
 
 class AuditPass:
@@ -74,6 +75,7 @@ class AuditPass:
             max_items=max(settings.max_waiting, 1),
             writers=workers,
             weigh=lambda put_off: put_off.admission_request.size,
+            source_of=lambda put_off: put_off.source,
         )
 
     @property
@@ -92,7 +94,9 @@ class AuditPass:
             or admission_request.is_dry_run
         ):
             return
-        self._waiting.put(_PutOff(admission_request, path, outcome.answer, outcome.review.request, outcome.later))
+        self._waiting.put(
+            _PutOff(admission_request, path, outcome.answer, outcome.review.request, outcome.later, outcome.source)
+        )
 
     def failed(self, path: str, error: BaseException) -> None:
         """Do nothing: a request that failed is not evaluated."""
@@ -118,7 +122,7 @@ class AuditPass:
             return Engine(put_off.policies, asked).review(put_off.request, VALIDATING, deadline=deadline)
 
         found = await in_pool(self._pool, review)
-        outcome = AdmissionOutcome(put_off.answer, found)
+        outcome = AdmissionOutcome(put_off.answer, found, source=put_off.source)
         self._observer.audited(put_off.admission_request, put_off.path, outcome, time.monotonic() - began)
         self._has_lost = False
 

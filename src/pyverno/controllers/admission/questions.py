@@ -15,7 +15,7 @@ from typing import Final, Generic, TypeVar
 
 __all__ = ["Questions", "Refusals"]
 
-_PAUSES: Final = (0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 6.0, 12.0, 16.0, 20.0)
+_PAUSES: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 6.0, 12.0, 16.0, 20.0)
 """Seconds between two looks at one request, which an API server works on for a minute at most."""
 
 _MAX_SOURCES: Final = 4
@@ -68,7 +68,7 @@ class Questions(Generic[Item]):
         if looks >= len(_PAUSES):
             self._lost(item, reason)
             return
-        if len(self) >= self._max_items * _MAX_SOURCES:  # guard: questions are bounded
+        if len(self) >= self._max_items * _MAX_SOURCES:
             self._lost(item, "too many requests are not stored")
             return
         self._number += 1

@@ -17,7 +17,6 @@ from pyverno.controllers.runtime.circuitbreaker import CircuitBreaker
 from pyverno.controllers.runtime.objectcount import ObjectCount
 from pyverno.controllers.runtime.outbox import Outbox
 from pyverno.engine.engine import Review
-from pyverno.engine.request import Request
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.admissionreview import AdmissionRequest
@@ -25,6 +24,7 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS, REPORT_GROUP, Reported, ReportParts, admission_report
+from pyverno.report.objectmark import mark_of
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass, field
 
@@ -74,6 +74,7 @@ class _Noted:
     admission_request: AdmissionRequest
     review: Review
     seconds: int
+    source: str = ""
     about: Reported | None = None
     left: list[ReportParts] | None = None
 
@@ -107,6 +108,7 @@ class AdmissionReports:
             on_lost=self._lose,
             max_items=settings.max_waiting,
             weigh=lambda noted: noted.admission_request.size,
+            source_of=lambda noted: noted.source,
         )
         self._known: dict[tuple[int, ...], tuple[tuple[RuleResult, ...], tuple[ReportParts, ...]]] = {}
         self._is_served = True
@@ -128,7 +130,7 @@ class AdmissionReports:
         if admission_request.is_dry_run or admission_request.operation == "DELETE" or not review.results:
             return
         if self._has_kinds():
-            self._outbox.put(_Noted(admission_request, review, int(self._clock())))
+            self._outbox.put(_Noted(admission_request, review, int(self._clock()), outcome.source))
 
     def audited(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
@@ -210,7 +212,7 @@ class AdmissionReports:
         return is_served
 
     async def _write(self, noted: _Noted) -> None:
-        about = noted.about = noted.about or _about(noted.admission_request, noted.review.request)
+        about = noted.about = noted.about or _about(noted.admission_request, noted.review)
         if about is None:
             return
         if noted.left is None:
@@ -253,8 +255,12 @@ def _some(results: Iterator[RuleResult]) -> Iterator[tuple[RuleResult, ...]]:
         yield found
 
 
-def _about(admission_request: AdmissionRequest, request: Request) -> Reported | None:
-    """Return the subject of a report on a request; None for objects that are never reported on."""
+def _about(admission_request: AdmissionRequest, review: Review) -> Reported | None:
+    """Return the subject of a report on a request; None for objects that are never reported on.
+
+    An object is final once no webhook can change it any more: when it has a uid and no rule changed it.
+    """
+    request = review.request
     kind = admission_request.kind
     if (kind.kind == "Event" and kind.group in _EVENT_GROUPS) or kind.group == REPORT_GROUP:
         return None  # Kyverno: events own nothing; and a report on a report would have one, too
@@ -262,4 +268,9 @@ def _about(admission_request: AdmissionRequest, request: Request) -> Reported | 
     if not resource.name or request.gvr is None:
         return None
     uid = request.object["metadata"].get("uid")
-    return Reported(resource, uid if isinstance(uid, str) else "", kind, request.gvr, admission_request.uid)
+    uid = uid if isinstance(uid, str) else ""
+    is_final = (bool(uid) or admission_request.operation == "UPDATE") and all(
+        result.rule.type is RuleType.VALIDATION for result in review.results
+    )
+    mark = mark_of(review.resource, is_final=is_final)
+    return Reported(resource, uid, kind, request.gvr, admission_request.uid, mark)

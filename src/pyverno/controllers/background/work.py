@@ -88,7 +88,7 @@ def part_of(found: Unprovable, *, reads_old: bool, kept: JSON = None) -> Request
     is_deletion = found.request.operation is Operation.DELETE
     if is_deletion and kept is not None:
         return replace(found.request, object=None, old=kept)
-    if found.is_stored and (is_deletion or reads_old):  # guard: what is gone from history is no proof
+    if found.is_stored and (is_deletion or reads_old):
         return Refuted(found.message)
     return found.request
 

@@ -20,6 +20,7 @@ from pyverno.kube.gvk import GVR, join_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS
+from pyverno.report.objectmark import MARK
 from pyverno.value import dataclass
 
 __all__ = ["Ephemeral", "Ephemerals"]
@@ -44,6 +45,8 @@ class Ephemeral:
     version: int
     has_owner: bool
     results: tuple[JSONObject, ...]
+    mark: str = ""
+    """What the object has to fit, "" for results that no answer gave."""
 
     @property
     def gvr(self) -> GVR:
@@ -120,6 +123,7 @@ class Ephemerals:
             _number(str(metadata.get("resourceVersion") or "")),
             bool(metadata.get("ownerReferences")),
             tuple(item for item in results if isinstance(item, dict)),
+            str((metadata.get("annotations") or {}).get(MARK) or ""),
         )
 
     def _take(self, notice: Notice, body: JSONObject) -> None:

@@ -25,6 +25,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.reportapis import ReportApi
 from pyverno.kube.status import StatusError
+from pyverno.report.objectmark import fits
 from pyverno.report.objectreport import ReportSubject, merge_results, reports_of, subject_of
 from pyverno.value import dataclass, field, replace
 
@@ -89,9 +90,13 @@ class ReportReconciler:
         is_current: Callable[[JSONObject], bool],
         further: Results,
         on_violations: Callable[[ResourceRef, Sequence[RuleResult]], None],
+        on_unconfirmed: Callable[[], None] = lambda: None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Take the parts; `is_current` states whether policy and rule of a result still exist."""
+        """Take the parts; `is_current` states whether policy and rule of a result still exist.
+
+        `on_unconfirmed` is called for each ephemeral report that does not fit its object.
+        """
         self._client = client
         self._api = api
         self._scanner = scanner
@@ -101,6 +106,7 @@ class ReportReconciler:
         self._is_current = is_current
         self._further = further
         self._on_violations = on_violations
+        self._on_unconfirmed = on_unconfirmed
         self._now = now
 
     async def reconcile(self, id: ObjectId) -> Again | None:
@@ -130,8 +136,10 @@ class ReportReconciler:
             return None
         found = _CollectedResults(evaluated, waiting, further)
         is_new = note is None and bool(evaluated) and not any(entry.reported for entry, _ in evaluated)
-        if is_new and await self._create(id, found):
-            return None
+        if is_new:
+            is_written, again = await self._create(id, found)
+            if is_written:
+                return again
         names = (id.uid, *(() if note is None else note.digests))
         found = replace(found, existing=await self._existing(id, names))
         subject = found.subject(id.uid)
@@ -141,23 +149,24 @@ class ReportReconciler:
             again = await self._check_existence(id, subject, found)
             if again is not None:
                 return again if again.seconds else None
-        await self._merge(id, subject, found)
-        return None
+        return await self._merge(id, subject, found)
 
-    async def _create(self, id: ObjectId, found: _CollectedResults) -> bool:
-        """Write the first report of an object; False where there is one already."""
+    async def _create(self, id: ObjectId, found: _CollectedResults) -> tuple[bool, Again | None]:
+        """Write the first report of an object, and return what is left; False where there is one already."""
         subject = found.subject(id.uid)
         if subject is None:
-            return False
+            return False, None
         try:
-            await self._merge(id, subject, found)
+            return True, await self._merge(id, subject, found)
         except StatusError as error:
             if error.status != _CONFLICT:
                 raise
-            return False
-        return True
+            return False, None
 
-    async def _merge(self, id: ObjectId, subject: ReportSubject, found: _CollectedResults) -> None:
+    async def _merge(self, id: ObjectId, subject: ReportSubject, found: _CollectedResults) -> Again | None:
+        """Write the reports of an object; return when ephemeral reports are looked at again that do not fit it."""
+        fitting, again = await self._fitting(id, subject.ref, found)
+        found = replace(found, waiting=fitting)
         seconds = int(self._now())
         evaluated, further = found.evaluated, found.further
         info = self._info(subject.ref)
@@ -185,6 +194,7 @@ class ReportReconciler:
                 self._on_violations(evaluation.ref, new)
         for each in found.waiting:
             await self._consume(each)
+        return again
 
     # ------------------------------------------------------------------------------------------------------ subjects
 
@@ -212,6 +222,49 @@ class ReportReconciler:
         await self._write(id, [], found.existing)
         self._index.settle(id, (), None)
         return Again(0)
+
+    async def _fitting(
+        self, id: ObjectId, ref: ResourceRef, found: _CollectedResults
+    ) -> tuple[Sequence[Ephemeral], Again | None]:
+        """Return the reports that count for the object as it is; drop the others, the young ones after another look.
+
+        Results that a scan replaces need no look at the object.
+        """
+        info, decides = self._info(ref), self._scanner.plan.decides
+
+        def counts(each: Ephemeral) -> bool:
+            is_scanned = bool(found.evaluated) and info is not None
+            return not (is_scanned and all(decides(item, info, id.namespace) for item in each.results if info))
+
+        marked = [each for each in found.waiting if each.mark and counts(each)]
+        if not marked:
+            return found.waiting, None
+        live = await self._live(id, ref)
+        fitting = [each for each in found.waiting if each not in marked or (live and fits(live, each.mark))]
+        again: Again | None = None
+        for each in found.waiting:
+            if each in fitting:  # guard: results count for the object that was judged
+                continue
+            if self._now() - each.created < _LOOK_SECONDS:  # the change may be on its way
+                again = Again(_LOOK_SECONDS)
+                continue
+            await self._consume(each)
+            self._on_unconfirmed()
+        return fitting, again
+
+    async def _live(self, id: ObjectId, ref: ResourceRef) -> JSONObject | None:
+        """Return the object of a report, None for one that is missing or may not be read."""
+        info = self._info(ref)
+        if info is None:
+            return None
+        try:
+            found = await self._client.get(info.gvr, ref.name, id.namespace)
+        except StatusError as error:
+            if error.status in (_NOT_FOUND, _FORBIDDEN):
+                return None
+            raise
+        is_same = id.uid.startswith(_NAMELESS) or found["metadata"].get("uid") == id.uid
+        return {"kind": info.kind, **found} if is_same else None
 
     async def _live_uid(self, id: ObjectId, ref: ResourceRef) -> str | None:
         """Return the uid of the object of a name, "" for a missing one, None when that is unknown."""
@@ -243,8 +296,7 @@ class ReportReconciler:
         real = id._replace(uid=uid)
         evaluated = await self._scanner.evaluate(real)
         found = _CollectedResults(evaluated, waiting, existing=await self._existing(real, (uid,)))
-        await self._merge(real, ReportSubject(waiting[-1].ref, uid), found)
-        return None
+        return await self._merge(real, ReportSubject(waiting[-1].ref, uid), found)
 
     # -------------------------------------------------------------------------------------------------------- writes
 

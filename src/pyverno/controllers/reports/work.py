@@ -39,6 +39,7 @@ __all__ = ["ReportsWork", "WorkContext"]
 
 _SETTLE_SECONDS: Final = 0.1
 _POLL_SECONDS: Final = 0.05
+_REPORTS: Final = "reports"
 _MAX_DEPTH: Final = 200_000
 _RETRY_SECONDS: Final = 5.0
 _LONGEST_RETRY_SECONDS: Final = 300.0
@@ -109,6 +110,7 @@ class ReportsWork:
             is_current=self._currency.is_current,
             further=self.unreadable,
             on_violations=self.violations.note,
+            on_unconfirmed=lambda: context.metrics.left_unconfirmed(_REPORTS),
         )
         self._controller: Controller[ObjectId] = Controller(
             "reports-controller",

@@ -2,7 +2,7 @@
 
 Events are derived from responses that were already sent, and written in the background from a bounded queue. When
 responses arrive faster than events can be written, events are dropped; responses never wait. A dry run creates no
-events. (Kyverno: pkg/event)
+events, and neither does an allowed request whose object the API server does not have. (Kyverno: pkg/event)
 """
 
 from __future__ import annotations
@@ -19,13 +19,18 @@ from itertools import groupby
 from typing import Final
 
 from pyverno.cluster.client import Client
+from pyverno.controllers.evidence import Evidence, Finding, Refuted, Unprovable, Unsettled
+from pyverno.engine.origin import uid_of
+from pyverno.engine.request import Operation, Request
 from pyverno.engine.result import ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo
 from pyverno.errors import HostError
 from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
+from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
+from pyverno.report.objectmark import fits, mark_of
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass, replace
 from pyverno.webhook.configuration import Configuration
@@ -43,6 +48,9 @@ _ATTEMPTS: Final = 3
 _TELL_SECONDS: Final = 10.0
 _WORKERS: Final = 3
 _NOT_FOUND: Final = 404
+_WORK: Final = "events"
+_LOOKS: Final = 3
+_LOOK_SECONDS: Final = 0.3
 
 log = logging.getLogger("pyverno.events")
 
@@ -56,10 +64,20 @@ class EventSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class Question:
+    """The allowed request of an event; its object has to fit the `mark`. It was answered at a `revision`."""
+
+    request: Request
+    mark: str
+    revision: str
+
+
+@dataclass(frozen=True, slots=True)
 class Event:
     """One event: `regarding` a policy, exception or resource, `related` to the resource of the request.
 
-    `source` is the reporting controller; `uid` is that of the `regarding` object, if the reporter knows it.
+    `source` is the reporting controller; `uid` is that of the `regarding` object, if the reporter knows it. An event
+    with a `question` is written once the API server confirms it, after `looks` looks.
     """
 
     reason: str
@@ -69,6 +87,8 @@ class Event:
     related: ResourceRef | None = None
     source: str = _SOURCE
     uid: str = ""
+    question: Question | None = None
+    looks: int = 0
 
     @classmethod
     def of_error(
@@ -179,10 +199,15 @@ class Events:
         configuration: Callable[[], Configuration],
         uid_of: Callable[[ResourceRef], str],
         on_drop: Callable[[], None] = lambda: None,
+        kinds: Callable[[], KindTable] | None = None,
+        revision: Callable[[], str] = lambda: "",
+        unconfirmed: Callable[[str], None] = lambda _work: None,
     ) -> None:
         """Take the client, the settings, the current ConfigMap, and a lookup of uids ("" = unknown).
 
-        `on_drop` is called for each event that could not be written after several attempts.
+        `on_drop` is called for each event that could not be written after several attempts. With `kinds`, the objects
+        of allowed requests are read first, deleted ones at a `revision` that the cluster had before the answer;
+        `unconfirmed` counts events without an object.
         """
         self._client = client
         self._settings = settings
@@ -192,6 +217,9 @@ class Events:
         self._last = 0
         self._host = socket.gethostname()
         self._on_drop = on_drop
+        self._evidence = None if kinds is None else Evidence(client, kinds)
+        self._revision = revision
+        self._unconfirmed = unconfirmed
         self._dropped = 0
         self._told = -_TELL_SECONDS
 
@@ -219,8 +247,13 @@ class Events:
             named.namespace or admission_request.namespace,
             admission_request.name or named.name,
         )
+        question = None
+        if outcome.answer.allowed:
+            is_created = admission_request.operation == "CREATE"
+            is_final = not outcome.answer.patch and not (is_created and not uid_of(review.resource))
+            question = Question(review.request, mark_of(review.resource, is_final=is_final), self._revision())
         for event in events_of(results, resource, is_allowed=outcome.answer.allowed):
-            self.emit(event)
+            self.emit(replace(event, question=question))
 
     def audited(
         self, admission_request: AdmissionRequest, path: str, outcome: AdmissionOutcome, seconds: float
@@ -266,7 +299,36 @@ class Events:
                 with suppress(Exception):
                     self._on_drop()
 
+    async def _confirm(self, question: Question) -> Finding:
+        """Return whether the API server has the object of an allowed request, which it may not have stored yet.
+
+        What this controller may not read is taken to exist, and so are the contents of what stores nothing (`exec`).
+        """
+        request = question.request
+        if self._evidence is None:
+            return request
+        try:
+            found = await self._evidence.confirm(request, revision=question.revision)
+        except (StatusError, HostError):
+            return request
+        is_object = request.operation in (Operation.CREATE, Operation.UPDATE) and not request.subresource
+        if isinstance(found, Unprovable) and (is_object or not found.is_stored):
+            found = found.request
+        if isinstance(found, Request) and is_object and not fits(found.object, question.mark):
+            return Refuted("the object is another than the one that was judged")
+        return found
+
+    def _look_again(self, event: Event) -> None:
+        if event.looks >= _LOOKS:
+            self._unconfirmed(_WORK)
+            return
+        asyncio.get_running_loop().call_later(_LOOK_SECONDS, self.emit, replace(event, looks=event.looks + 1))
+
     async def _write(self, event: Event) -> None:
+        found = await self._confirm(event.question) if event.question is not None else None
+        if isinstance(found, Unsettled | Refuted | Unprovable):  # guard: an event is of what the API server confirms
+            self._look_again(event)
+            return
         body = self._make_body(event)
         for attempt in range(_ATTEMPTS):
             try:

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 
 from pyverno.cluster.client import Client
-from pyverno.cluster.informer import Informer
+from pyverno.cluster.informer import Informer, newest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 
@@ -33,7 +33,7 @@ class ObjectCount:
     @property
     def revision(self) -> str:
         """A resource version that the cluster had a moment ago, "" while none is known."""
-        return max((each.revision for each in self._informers), key=lambda text: int(text or 0))
+        return newest(each.revision for each in self._informers)
 
     async def run(self) -> None:
         """Follow the cluster until cancelled."""

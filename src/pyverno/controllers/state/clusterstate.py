@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from pyverno.cluster.client import Client
-from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice, slim
+from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice, newest, slim
 from pyverno.controllers.runtime.metricslifecycle import log_problems
 from pyverno.controllers.runtime.recurring import RecurringFault
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS
@@ -43,8 +43,7 @@ __all__ = ["ClusterState", "StateSettings"]
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _DEFINITIONS: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")
-_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "rolebindings")
-_CLUSTER_ROLE_BINDINGS: Final = GVR("rbac.authorization.k8s.io", "v1", "clusterrolebindings")
+_BINDINGS: Final = [GVR("rbac.authorization.k8s.io", "v1", name) for name in ("rolebindings", "clusterrolebindings")]
 _CHANGES: Final = {Notice.ADDED: "created", Notice.MODIFIED: "updated", Notice.DELETED: "deleted"}
 _SETTLE_SECONDS: Final = 0.1
 _RETRY_SHARE: Final = 1 / 15
@@ -154,6 +153,11 @@ class ClusterState:
         if self._namespaces is None or not self._namespaces.synced.is_set():
             raise HostUnavailableError("the namespaces of the cluster are not known yet")
         return self._namespaces.get(name)
+
+    @property
+    def revision(self) -> str:
+        """A resource version that the cluster had a moment ago."""
+        return newest(each.revision for each in self._informers.values())
 
     def roles_of(self, user: User, namespace: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the roles (`ns:name`) and cluster roles that bindings give to a user."""
@@ -310,7 +314,7 @@ class ClusterState:
 
     def _watch_everything(self) -> None:
         self._namespaces = self._watch(_NAMESPACES, self._take_namespace)
-        for bindings in (_ROLE_BINDINGS, _CLUSTER_ROLE_BINDINGS) if self._settings.follows_roles else ():
+        for bindings in _BINDINGS if self._settings.follows_roles else ():
             self._watch(bindings, self._take_binding)
         self._watch(_CONFIG_MAPS, self._take_config, namespace=self._settings.namespace)
         cached = self._hosts.config_maps()

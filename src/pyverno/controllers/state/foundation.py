@@ -62,6 +62,9 @@ class Foundation:
             configuration=lambda: self.state.configuration,
             uid_of=self.state.store.uid_of,
             on_drop=metrics.dropped_event,
+            kinds=lambda: self.state.kinds,
+            revision=lambda: self.state.revision,
+            unconfirmed=metrics.left_unconfirmed,
         )
 
     def emit(self, event: Event) -> None:

@@ -189,3 +189,20 @@ def test_a_bug_of_one_item_costs_that_item() -> None:
     asyncio.run(run())
     assert ["odd", "fine"] == desk.written
     assert [("broken", "an internal error occurred; see the log")] == desk.lost
+
+
+def test_a_source_leaves_room_for_others() -> None:
+    """A flood of one caller fills four fifths of the queue at most, and its items leave the count when they end."""
+    desk = Writer()
+
+    async def act() -> None:
+        box = Outbox(desk.write, on_lost=desk.lose, max_items=10, source_of=lambda item: item[0])
+        assert [True] * 8 + [False] * 4 == [box.put(f"f{number}") for number in range(12)]
+        assert [True, True, False] == [box.put(f"r{number}") for number in range(3)]
+        running = asyncio.create_task(box.run())
+        await box.flush(5)
+        assert 10 == len(desk.written)
+        assert box.put("f again")
+        running.cancel()
+
+    asyncio.run(act())

@@ -132,7 +132,7 @@ class Generator:
         rules = {name: facts[name] for name in work.rules if name in facts}
         if not rules:
             return Done("the rules are gone")
-        if not is_trigger_of(work.trigger, work.context):  # guard: background: a request is for its trigger
+        if not is_trigger_of(work.trigger, work.context):
             return Done("the request is for another object than its trigger", is_refused=True)
         run = _Run(work, compiled, compiled.policy, rules)
         found = body if body is not None else await self._find(work)
@@ -390,7 +390,7 @@ class Generator:
             await self._kinds.settle(facts)
             kinds = dict.fromkeys((*self._kinds.of_rule(facts), *self._downstreams.kinds_of(work.policy)))
             for known in await self._downstreams.list_of(work.policy, facts.name, work.trigger, tuple(kinds)):
-                if not await self._has_trigger(run, known):  # guard: background: what has its trigger stays
+                if not await self._has_trigger(run, known):
                     await self._delete(run, known, reason)
         except (HostError, StatusError) as error:
             self.writer.report_failure(work, facts.name, run.policy.info, error.message)

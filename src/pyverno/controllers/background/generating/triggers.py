@@ -159,7 +159,7 @@ class TriggerReader:
         if not isinstance(found, Request):
             return found
         refuted = await self._evidence.vouch(found)
-        if refuted is not None:  # guard: background: objects are generated for users who may send the request
+        if refuted is not None:
             return refuted
         namespace = await self._namespace(found.subject, found.namespace)
         user = found.user.with_roles(*self._state.roles_of(found.user, found.namespace))

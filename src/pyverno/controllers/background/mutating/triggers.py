@@ -108,11 +108,9 @@ class Triggers:
         if isinstance(found, Unprovable):
             found = part_of(found, reads_old=reads_old, kept=update.spec.context.kept)
         refuted = found if isinstance(found, Refuted) else await self._evidence.vouch(found)
-        if (
-            isinstance(found, Refuted) or refuted is not None
-        ):  # guard: background: targets change for confirmed requests
-            return refused(refuted)
-        return found
+        if isinstance(found, Request) and refuted is None:  # guard: background: targets change for confirmed requests
+            return found
+        return refused(refuted)
 
     async def _of_policy_event(self, update: UpdateRequest) -> Request | Done:
         """Return the request for an object that an UpdateRequest names without an admission request."""
