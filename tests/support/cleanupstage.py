@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from kubesandbox import Sandbox
 from kubesandbox.sandbox import Settings
@@ -201,6 +201,10 @@ def cleanup_policy(
     }
 
 
+AUTHORED: Final = {"pyverno.io/author": '{"username": "admin", "groups": ["system:masters"]}'}
+"""The annotation of a policy that an administrator wrote."""
+
+
 def deleting_policy(name: str = "delete", *, namespace: str = "", **spec: Any) -> JSONObject:
     """Return a deleting policy for Pods that runs every minute."""
     rules = [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]
@@ -208,6 +212,6 @@ def deleting_policy(name: str = "delete", *, namespace: str = "", **spec: Any) -
     return {
         "apiVersion": "policies.kyverno.io/v1",
         "kind": kind,
-        "metadata": {"name": name, **({"namespace": namespace} if namespace else {})},
+        "metadata": {"name": name, **({"namespace": namespace, "annotations": AUTHORED} if namespace else {})},
         "spec": {"schedule": "* * * * *", "matchConstraints": {"resourceRules": rules}, **spec},
     }

@@ -16,6 +16,9 @@ import orjson
 
 from pyverno.cluster.accessreviews import decision_of, resource_review
 from pyverno.cluster.client import APPLY_PATCH, Client
+from pyverno.controllers.rights.authors import AuthorRights
+from pyverno.controllers.rights.demands import Demand
+from pyverno.controllers.state.settings import PolicyRights
 from pyverno.controllers.writeguard import QuarantinedError, WriteGuard, WriteKey
 from pyverno.engine.effects import CreateEffect, DeleteEffect, Effect, PatchEffect
 from pyverno.engine.origin import KYVERNO, MANAGED_BY
@@ -68,7 +71,8 @@ class Cause:
     """The reason of a write, as in the object's annotation, in events and in the log.
 
     `source` is what the object is a copy of. An object that `goes_with_policy` is deleted when its rule is gone;
-    `generation` is that of the policy. With a `requester` the object is written only if that user may write it too.
+    `generation` is that of the policy. With a `requester` the object is written only if that user may write it too, and
+    for a policy of a namespace only if its `author` may.
     """
 
     policy: ResourceRef
@@ -79,6 +83,7 @@ class Cause:
     goes_with_policy: bool = False
     generation: int = 0
     requester: User | None = None
+    author: User | None = None
 
     def annotation(self) -> str:
         """Return the value of the annotation.
@@ -118,16 +123,18 @@ class EffectApplier:
         kinds: Callable[[], KindTable],
         *,
         guard: WriteGuard | None = None,
+        rights: AuthorRights | None = None,
         on_applied: Callable[[Applied, Cause], None] = lambda _applied, _cause: None,
         on_quarantine: Callable[[QuarantinedError, WriteKey], None] = lambda _error, _key: None,
     ) -> None:
-        """Take the client, the kinds that the cluster serves, and the guard.
+        """Take the client, the kinds that the cluster serves, the guard, and the check of authors' permissions.
 
         `on_applied` receives performed effects, `on_quarantine` the first error of each quarantine.
         """
         self._client = client
         self._kinds = kinds
         self._guard = guard or WriteGuard()
+        self._rights = rights or AuthorRights(client, kinds, PolicyRights.AUTHOR)
         self._on_applied = on_applied
         self._on_quarantine = on_quarantine
         self._stored: dict[ResourceRef, _Stored] = {}
@@ -157,12 +164,14 @@ class EffectApplier:
         namespace, name = body["metadata"].get("namespace") or "", body["metadata"]["name"]
         target = ResourceRef.of(body)
         key = WriteKey(target, cause.policy, cause.rule, cause.trigger)
+        if effect.source is not None:
+            await self._authorize_copy(cause, effect.source)
         for _ in range(_ATTEMPTS):
             try:
                 if effect.server_side_apply:
                     return await self._apply_on_server(effect, gvr, body, key, cause)
                 if current is None:
-                    await self._authorize(cause, "create", gvr, target)
+                    await self.authorize(cause, "create", gvr, target, body=body)
                     made = await self._write(key, self._client.store(gvr, body, namespace))
                     self._guard.note_written(key)
                     self._remember(target, body, made)
@@ -191,7 +200,7 @@ class EffectApplier:
         if not is_known and await self._is_as_defaulted(gvr, wanted, current, namespace):
             self._remember(key.target, body, current)
             return Applied(effect, Change.UNCHANGED, key.target, current)
-        await self._authorize(cause, "update", gvr, key.target)
+        await self.authorize(cause, "update", gvr, key.target, body=wanted)
         stored = await self._write(key, self._client.update(gvr, wanted, namespace))
         self._remember(key.target, body, stored)
         return self._compared(effect, key, current, stored)
@@ -204,7 +213,7 @@ class EffectApplier:
         if current is not None and not (effect.synchronize and _may_change(effect, current)):
             return Applied(effect, Change.UNCHANGED, key.target, current)
         for verb in ("create", "patch") if current is None else ("patch",):
-            await self._authorize(cause, verb, gvr, key.target)
+            await self.authorize(cause, verb, gvr, key.target, body=body)
         query = {"fieldManager": FIELD_MANAGER, "force": "true"}
         stored = await self._write(key, self._client.patch(gvr, name, body, namespace, kind=APPLY_PATCH, query=query))
         if current is None:
@@ -240,14 +249,16 @@ class EffectApplier:
         version = before["metadata"].get("resourceVersion")
         body = {**after, "metadata": {**after["metadata"], "resourceVersion": version}}
         key = WriteKey(target, cause.policy, cause.rule, cause.trigger)
-        await self._authorize(cause, "update", info.gvr, target, effect.subresource)
+        await self.authorize(cause, "update", info.gvr, target, body=body, subresource=effect.subresource)
         sent = self._client.update(info.gvr, body, target.namespace, subresource=effect.subresource)
         stored = await self._write(key, sent)
         return self._compared(effect, key, before, stored)
 
     async def _delete(self, effect: DeleteEffect, cause: Cause, current: JSONObject | None) -> Applied:
         target = effect.target
-        gvr = self._info(target).gvr
+        info = self._info(target)
+        gvr = info.gvr
+        _confine(cause, target, target.namespace if info.namespaced else "")
         found = current if current is not None else await self._read(gvr, target.name, target.namespace)
         if found is None or found["metadata"].get("deletionTimestamp"):
             return Applied(effect, Change.UNCHANGED, target, found)
@@ -256,6 +267,7 @@ class EffectApplier:
         if effect.propagation_policy:
             options["propagationPolicy"] = effect.propagation_policy
         key = WriteKey(target, cause.policy, cause.rule, cause.trigger)
+        await self.authorize(cause, "delete", gvr, target)
         try:
             await self._write(key, self._client.discard(gvr, target.name, target.namespace, options=options))
         except StatusError as error:
@@ -267,8 +279,19 @@ class EffectApplier:
 
     # ---------------------------------------------------------------------------------------------------------- parts
 
-    async def _authorize(self, cause: Cause, verb: str, gvr: GVR, target: ResourceRef, subresource: str = "") -> None:
-        """Raise StatusError (403) if the requester may not do what the rule does next."""
+    async def authorize(
+        self,
+        cause: Cause,
+        verb: str,
+        gvr: GVR,
+        target: ResourceRef,
+        *,
+        body: JSONObject | None = None,
+        subresource: str = "",
+    ) -> None:
+        """Raise StatusError (403) if the author or the requester may not do what the rule does next."""
+        demand = Demand(verb, gvr.group, gvr.resource, subresource, target.name, body=body)
+        await self._rights.require(cause.policy, cause.author, demand)
         if cause.requester is None:
             return
         attributes = {"group": gvr.group, "resource": gvr.resource, "subresource": subresource}
@@ -283,6 +306,12 @@ class EffectApplier:
                 f"user `{cause.requester.username}` cannot {verb} {what}{where}, and the policy acts with the "
                 "permissions of its requesters",
             )
+
+    async def _authorize_copy(self, cause: Cause, source: ResourceRef) -> None:
+        """Raise StatusError (403) if the author of a namespaced policy may not read what the policy copies."""
+        gvr = self._info(source).gvr
+        demand = Demand("get", gvr.group, gvr.resource, name=source.name)
+        await self._rights.require(cause.policy, cause.author, demand)
 
     async def _write(self, key: WriteKey, sending: Coroutine[None, None, _Answer]) -> _Answer:
         """Send one write if the guard allows it; only one that the API server accepted counts.

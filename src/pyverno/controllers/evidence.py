@@ -22,6 +22,7 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindInfo, KindTable
 from pyverno.kube.status import StatusError
+from pyverno.policy.updaterequest import UNCHANGED
 from pyverno.value import dataclass, replace
 
 __all__ = ["Evidence", "Finding", "Refuted", "Unprovable", "Unsettled"]
@@ -190,7 +191,8 @@ class Evidence:
         if live is None or uid_of(live) != claimed or not is_one:
             return Refuted(f"{place} is gone, or another object")
         if _version(live) == _version(request.old):
-            if not _is_same(request.object, live):
+            is_unchanged = request.admission.get(UNCHANGED) is True or _is_same(request.object, live)
+            if not is_unchanged:
                 return Unsettled(f"the update of {place} is not stored yet", *place)
             return replace(request, object=live, old=live)
         before = await self._before(place, live, _version(request.old))

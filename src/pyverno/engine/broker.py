@@ -24,9 +24,12 @@ if TYPE_CHECKING:
     from pyverno.images.verification.stored import StoredArtifact, StoredSignature
     from pyverno.images.verification.trust import TrustRoot
 
-__all__ = ["Broker"]
+__all__ = ["CONFINED", "Broker"]
 
 _READ_METHODS = frozenset({"GET"})
+
+CONFINED = "confinedTo"
+"""In credentials: the namespace of the policy that they are for, which uses no credentials of the installation."""
 
 _SIGNED_BYTES_PER_STEP = 64
 """Signatures are hashed, decoded and parsed, several times each: a review may read 61 MiB of them."""
@@ -138,9 +141,13 @@ class Broker:
         return access if credentials is access.credentials else replace(access, credentials=credentials)
 
     def _confine_credentials(self, credentials: JSONObject | None) -> JSONObject | None:
-        """Return credentials of a registry that are those of the policy's own namespace, where it has one."""
-        if not self.namespace or not credentials:
+        """Return credentials of a registry that are those of the policy's own namespace, where it has one.
+
+        They name the namespace, so that they never mean the default ones of the installation, and no cache mixes them.
+        """
+        if not self.namespace:
             return credentials
+        credentials = {**(credentials or {}), CONFINED: self.namespace}  # guard: no namespace borrows credentials
         if credentials.get("providers"):
             raise EvaluationError(
                 f"a policy of namespace `{self.namespace}` may not use the cloud identity of the installation"

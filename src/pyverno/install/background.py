@@ -51,6 +51,7 @@ def _namespace_rules() -> list[JSONObject]:
     return [
         rule(["kyverno.io"], ["updaterequests"], [*READ, "create", "update", "patch", "delete"]),
         rule(["kyverno.io"], ["updaterequests/status"], ["update", "patch"]),
+        rule([""], ["secrets"], ["get"]),  # of deleted objects, whose names are those of UpdateRequests
         rule(["coordination.k8s.io"], ["leases"], ["create"]),
         rule(["coordination.k8s.io"], ["leases"], ["get", "update", "patch"], leases),
     ]

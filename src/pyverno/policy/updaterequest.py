@@ -18,8 +18,11 @@ from pyverno.value import dataclass, field
 
 __all__ = [
     "HELD",
+    "KEPT",
+    "KEPT_TYPE",
     "MAX_HELD_SHARE",
     "REVISION",
+    "UNCHANGED",
     "UPDATE_REQUEST",
     "UPDATE_REQUESTS",
     "AdmissionContext",
@@ -38,6 +41,15 @@ HELD: Final = "pyverno.io/held"
 
 REVISION: Final = "pyverno.io/revision"
 """Annotation of requests for deleted objects: a resource version at which the API server still had the object."""
+
+KEPT: Final = "pyverno.io/kept-object"
+"""Annotation of requests whose deleted object is in a Secret of the same name, which the request owns."""
+
+KEPT_TYPE: Final = "pyverno.io/deleted-object"
+"""Type of these Secrets."""
+
+UNCHANGED: Final = "pyverno.io/unchanged"
+"""In the request of an UpdateRequest: an update that changes nothing, which its references do not show."""
 
 MAX_HELD_SHARE: Final = 20
 """How many times the threshold all requests may be, held ones included."""
@@ -103,13 +115,17 @@ class RuleContext:
 
 @dataclass(frozen=True, slots=True)
 class AdmissionContext:
-    """The admission request and its user, as policies see them: `user` is an authentication.k8s.io/v1 UserInfo."""
+    """The admission request and its user, as policies see them: `user` is an authentication.k8s.io/v1 UserInfo.
+
+    The objects in `request` are references. `kept` is the deleted object, which the request itself never contains.
+    """
 
     user: JSONObject = field(default_factory=dict)
     roles: tuple[str, ...] = ()
     cluster_roles: tuple[str, ...] = ()
     request: JSON = None
     operation: str = ""
+    kept: JSON = None
 
     def to_json(self) -> JSONObject:
         """Return `spec.context`."""
@@ -164,6 +180,7 @@ class UpdateRequestSpec:
                 "generateName": "ur-",
                 "namespace": namespace,
                 **({"labels": labels} if labels else {}),
+                **({"annotations": {KEPT: "true"}} if self.context.kept is not None else {}),
             },
             "spec": spec,
         }

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
+from pyverno.engine.broker import CONFINED
 from pyverno.engine.imagesource import ImageAccess, ResolvedImage, SignatureQuery
 from pyverno.engine.imageverification.passes import PassCache
 from pyverno.errors import HostError, HostUnavailableError, NotFoundError, ValueSyntaxError
@@ -47,8 +48,8 @@ class Credentials(Protocol):
 class SecretCredentials:
     """Credentials from Secrets: those that a policy names, then those of the resource, else the default ones.
 
-    A resource may name Secrets of its namespace only: a name with a slash is refused, because it would read another
-    namespace.
+    Policies of a namespace do not use the default ones: they would read what only the installation may pull. A resource
+    may name Secrets of its namespace only: a name with a slash is refused, because it would read another namespace.
     """
 
     def __init__(
@@ -58,11 +59,15 @@ class SecretCredentials:
         defaults: Callable[[], Awaitable[Sequence[CredentialSource]]] | None = None,
         providers: Providers | None = None,
         default_providers: Sequence[str] = (),
+        *,
+        lends: bool = False,
     ) -> None:
         """Take a function that reads a Secret by namespace and name, and the default credentials.
 
         `providers` are the logins that policies may name; `default_providers` are those of images without credentials.
+        Policies of a namespace use default credentials only if the installation `lends` them.
         """
+        self._lends = lends
         self._read_secret = read_secret
         self._own_namespace = own_namespace
         self._defaults = defaults
@@ -73,7 +78,9 @@ class SecretCredentials:
         """Return the credentials of the policy, then those of the resource; without either, the default ones."""
         found = [await self._secret(namespace, name) for namespace, name in self._name_secrets(access)]
         found.extend(await self._providers.sources(providers_of(access), registry))
-        if not access.credentials and not access.pull_secrets and self._defaults is not None:
+        named = {key for key in access.credentials or () if key != CONFINED}
+        is_lent = self._lends or not (access.credentials or {}).get(CONFINED)  # guard: default credentials are not lent
+        if is_lent and not named and not access.pull_secrets and self._defaults is not None:
             found.extend(await self._defaults())
             found.extend(await self._providers.sources(self._default_providers, registry))
         return found

@@ -13,9 +13,12 @@ from pyverno.compiler.lints.lint import Diagnostic
 from pyverno.compiler.lints.run import lint_documents
 from pyverno.compiler.validation.lints import deprecation_warning, exception_warnings
 from pyverno.engine.faults import fault_of
-from pyverno.errors import PolicyError, PyvernoError
+from pyverno.engine.request import User
+from pyverno.engine.result import ResourceRef
+from pyverno.errors import HostError, PolicyError, PyvernoError
 from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.kinds import KindTable
+from pyverno.kube.status import StatusError
 from pyverno.kube.yaml.documents import Document
 from pyverno.kube.yaml.fieldpath import path_text
 from pyverno.policy.cel.policies import DeletingPolicy
@@ -25,12 +28,14 @@ from pyverno.policy.exception import PolicyException
 from pyverno.policy.kinds import Family, find_kind
 from pyverno.threads import in_thread
 from pyverno.value import replace
+from pyverno.webhook.authors import AUTHOR, has_new_author, is_forged, record_author
 from pyverno.webhook.server import Special
 
 __all__ = ["DocumentReviews", "ExceptionSettings"]
 
 _DEPRECATED = (ClusterPolicy, CleanupPolicy, PolicyException)
 _UNKNOWN = "what this policy needs of the cluster could not be checked"
+_UNCHECKED = "the permissions of the policy's author cannot be checked at the moment; try again"
 _DISABLED = "PolicyException resources would not be processed until it is enabled."
 
 
@@ -39,6 +44,9 @@ Refusals = Callable[[ClusterPolicy], Awaitable[Sequence[str]]]
 
 Advice = Callable[[ClusterPolicy], Awaitable[Sequence[str]]]
 """Returns warnings about a valid policy of the legacy kinds that depend on the cluster."""
+
+AuthorRefusals = Callable[[object, ResourceRef, User], Awaitable[Sequence[str]]]
+"""Returns reasons to reject a namespaced policy for its author: permissions that the author lacks."""
 
 MissingPermissions = Callable[[CleanupPolicy | DeletingPolicy], Awaitable[Sequence[str]]]
 """Returns the permissions that the cleanup controller lacks for a policy, as messages."""
@@ -63,34 +71,36 @@ class DocumentReviews:
         *,
         advice: Advice | None = None,
         missing: MissingPermissions | None = None,
+        rights: AuthorRefusals | None = None,
         http_in_namespaces: bool = False,
     ) -> None:
         """Take the inputs of warnings about missing kinds and ineffective exceptions.
 
         `refusals` returns further reasons to reject a valid policy, such as missing permissions; `advice` returns
-        further warnings; `missing` returns the permissions that the cleanup controller lacks for a policy.
-        `http_in_namespaces` lets namespaced policies call services.
+        further warnings; `missing` returns the permissions that the cleanup controller lacks for a policy, and `rights`
+        those that the author of a namespaced policy lacks. `http_in_namespaces` lets namespaced policies call services.
         """
         self._kinds = kinds
         self._exceptions = exceptions
         self._refusals = refusals
         self._advice = advice
         self._missing = missing
+        self._rights = rights
         self._http_in_namespaces = http_in_namespaces
 
     def paths(self) -> Mapping[str, Special]:
         """Return the reviews by path."""
         return {
             "/policyvalidate": self.review,
-            "/policymutate": self.leave,
+            "/policymutate": self.record_author,
             "/exceptionvalidate": self.review,
             "/celexception/validate": self.review,
             "/globalcontextvalidate": self.review,
         }
 
-    async def leave(self, admission_request: AdmissionRequest) -> AdmissionResponse:
-        """Allow without changes: policies are stored as written."""
-        return AdmissionResponse()
+    async def record_author(self, admission_request: AdmissionRequest) -> AdmissionResponse:
+        """Record the author of a namespaced policy; everything else is stored as written."""
+        return record_author(admission_request)
 
     async def review(self, admission_request: AdmissionRequest) -> AdmissionResponse:
         """Compile the object; reject an invalid one, and warn about questionable settings."""
@@ -105,6 +115,9 @@ class DocumentReviews:
                 # Kyverno: every error of a policy in CEL is a warning as well
                 warnings = (*(line.partition("\n")[0] for line in _error_lines(compiled.errors)), *warnings)
             return AdmissionResponse(allowed=False, message=message, warnings=tuple(dict.fromkeys(warnings)))
+        refusals = await self._author_refusals(admission_request, compiled)
+        if refusals:  # guard: the author of a policy may do what it does
+            return AdmissionResponse(allowed=False, message="\n".join(refusals), warnings=warnings)
         if self._refusals is not None and isinstance(compiled.written, ClusterPolicy):
             refusals = await self._refusals(compiled.written)
             if refusals:
@@ -118,6 +131,21 @@ class DocumentReviews:
                 return AdmissionResponse(allowed=False, message="\n".join(missing), warnings=warnings)
             warnings += missing
         return AdmissionResponse(warnings=warnings)
+
+    async def _author_refusals(self, admission_request: AdmissionRequest, compiled: Compiled) -> Sequence[str]:
+        """Return why the user of a request must not be the author of a policy; without an answer it is rejected."""
+        if is_forged(admission_request):  # guard: no user names another author
+            return (f"annotation `{AUTHOR}` of the policy was changed by another webhook: it is written by pyverno",)
+        if self._rights is None or not has_new_author(admission_request):
+            return ()
+        kind, info = admission_request.kind, admission_request.request.get("userInfo")
+        api_version = f"{kind.group}/{kind.version}"
+        policy = ResourceRef(api_version, kind.kind, admission_request.namespace, admission_request.name)
+        author = User.from_json(info if isinstance(info, dict) else {})
+        try:
+            return await self._rights(compiled.written, policy, author)
+        except (HostError, StatusError) as error:
+            return (f"{_UNCHECKED}: {error.message}",)  # guard: a policy whose author cannot be checked is rejected
 
     def _compile(self, admission_request: AdmissionRequest) -> Compiled:
         old = None if admission_request.old_object is None else Document(admission_request.old_object, "")

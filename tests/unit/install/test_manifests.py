@@ -80,9 +80,11 @@ def test_the_controller_is_bound_to_no_wildcard() -> None:
         ("webhookconfigurations", "admissionpolicies", "admissionpolicybindings"),
     )
     assert {f"{word}{thing}" for word in words for thing in things} | GENERATED | REPORTS == written
-    [secrets] = [
-        rule for kind, rule in rules if kind == "Role" and "get" in rule["verbs"] and "secrets" in rule["resources"]
-    ]
+    [deleted, secrets] = sorted(
+        (rule for kind, rule in rules if kind == "Role" and "get" in rule["verbs"] and "secrets" in rule["resources"]),
+        key=lambda rule: "resourceNames" in rule,
+    )
+    assert ["get"] == deleted["verbs"]  # deleted objects have the names of requests
     service = "kyverno-svc.kyverno.svc"
     assert [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", "collector"] == secrets["resourceNames"]
 
@@ -173,3 +175,15 @@ def test_settings_reach_the_deployment() -> None:
     [config, _metrics] = [each for each in found if each["kind"] == "ConfigMap"]
     assert "[*/*,policy,*]" in config["data"]["resourceFilters"]
     assert yaml.safe_load(config["data"]["webhooks"])["namespaceSelector"]["matchExpressions"]
+
+
+def test_no_role_for_users_shows_update_requests() -> None:
+    """Nothing is aggregated to `view`, `edit` or `admin`; the controllers alone read UpdateRequests."""
+    shown = [
+        body["metadata"]["name"]
+        for body in manifests(InstallSettings())
+        if body["kind"] == "ClusterRole"
+        and any(label.startswith("rbac.authorization.k8s.io/aggregate-to-") for label in body["metadata"]["labels"])
+        and any("updaterequests" in str(rule) or "*" in rule.get("resources", ()) for rule in body["rules"])
+    ]
+    assert [] == shown

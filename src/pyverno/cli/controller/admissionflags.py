@@ -14,6 +14,7 @@ from pyverno.cli.controller.groups import (
     MetricFlags,
     ProfilingFlags,
     ReportedResultFlags,
+    RightsFlags,
     TracingFlags,
     UnusedSigstoreFlags,
 )
@@ -222,6 +223,7 @@ class AdmissionFlags:
     webhooks: WebhookFlags = group_of("Webhooks", WebhookFlags)
     generation: GenerationFlags = group_of("Admission policies", GenerationFlags)
     exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
+    rights: RightsFlags = group_of("Permissions of policies", RightsFlags)
     reports: AdmissionReportFlags = group_of("Reports and accounts", AdmissionReportFlags)
     calls: AdmissionCallFlags = group_of("Calls of rules", AdmissionCallFlags)
     certificates: CertificateFlags = group_of("Certificates", CertificateFlags)

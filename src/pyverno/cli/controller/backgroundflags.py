@@ -15,6 +15,7 @@ from pyverno.cli.controller.groups import (
     MetricFlags,
     ProfilingFlags,
     ReportedResultFlags,
+    RightsFlags,
     TracingFlags,
     UnusedCleanupFlags,
 )
@@ -71,6 +72,7 @@ class BackgroundFlags:
     cluster: ClusterFlags = group_of("Cluster", ClusterFlags)
     work: WorkFlags = group_of("UpdateRequests", WorkFlags)
     exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
+    rights: RightsFlags = group_of("Permissions of policies", RightsFlags)
     calls: CallFlags = group_of("Calls of rules", CallFlags)
     images: ImageFlags = group_of("Images", ImageFlags)
     events: EventFlags = group_of("Events", EventFlags)

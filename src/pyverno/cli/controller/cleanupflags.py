@@ -13,6 +13,7 @@ from pyverno.cli.controller.groups import (
     LogFlags,
     MetricFlags,
     ProfilingFlags,
+    RightsFlags,
     TracingFlags,
     UnusedFlags,
 )
@@ -78,6 +79,7 @@ class CleanupFlags:
 
     cluster: ClusterFlags = group_of("Cluster", ClusterFlags)
     work: CleanupWorkFlags = group_of("Cleanup", CleanupWorkFlags)
+    rights: RightsFlags = group_of("Permissions of policies", RightsFlags)
     calls: CallFlags = group_of("Calls of rules", CallFlags)
     events: EventFlags = group_of("Events", EventFlags)
     health: HealthFlags = group_of("Health", HealthFlags)

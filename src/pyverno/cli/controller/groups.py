@@ -16,6 +16,7 @@ __all__ = [
     "MetricFlags",
     "ProfilingFlags",
     "ReportedResultFlags",
+    "RightsFlags",
     "TracingFlags",
     "UnusedCleanupFlags",
     "UnusedFlags",
@@ -61,6 +62,19 @@ class ExceptionFlags:
 
     enabled: bool = switch("--enablePolicyException", "Apply PolicyExceptions.")
     namespace: str = text("--exceptionNamespace", "The namespace of PolicyExceptions; `*` for any.", metavar="NAME")
+
+
+@dataclass(frozen=True, slots=True)
+class RightsFlags:
+    """Permissions of policies."""
+
+    of_namespaces: str = text(
+        "--namespacedPolicyRights",
+        "Whose permissions namespaced policies act with: author or controller (as Kyverno). Not a flag of Kyverno.",
+        default="author",
+        metavar="WHOSE",
+        choices=("author", "controller"),
+    )
 
 
 @dataclass(frozen=True, slots=True)

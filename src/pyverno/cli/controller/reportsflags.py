@@ -15,6 +15,7 @@ from pyverno.cli.controller.groups import (
     MetricFlags,
     ProfilingFlags,
     ReportedResultFlags,
+    RightsFlags,
     TracingFlags,
     UnusedSigstoreFlags,
 )
@@ -116,6 +117,7 @@ class ReportsFlags:
     scan: ScanFlags = group_of("Background scan", ScanFlags)
     results: ResultFlags = group_of("Reports", ResultFlags)
     exceptions: ExceptionFlags = group_of("Exceptions", ExceptionFlags)
+    rights: RightsFlags = group_of("Permissions of policies", RightsFlags)
     calls: CallFlags = group_of("Calls of rules", CallFlags)
     images: CachedImageFlags = group_of("Images", CachedImageFlags)
     events: EventFlags = group_of("Events", EventFlags)

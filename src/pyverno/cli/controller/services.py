@@ -17,6 +17,7 @@ from pyverno.cli.controller.groups import (
     LogFlags,
     MetricFlags,
     ProfilingFlags,
+    RightsFlags,
     TracingFlags,
 )
 from pyverno.cli.controller.imageflags import ImageFlags, registry_flags
@@ -33,9 +34,11 @@ from pyverno.controllers.runtime.process import Service
 from pyverno.controllers.runtime.processgroup.processes import Processes
 from pyverno.controllers.runtime.profiling import ProfilingPort
 from pyverno.controllers.state.hosts import HostSettings
+from pyverno.controllers.state.settings import PolicyRights
 from pyverno.errors import UsageError
 from pyverno.telemetry.logs import LogSettings, set_up_logging
 from pyverno.telemetry.metrics import Metrics
+from pyverno.value import replace
 
 if TYPE_CHECKING:
     from pyverno.telemetry.otlp import Collector, Tracing
@@ -86,6 +89,11 @@ class ProcessFlags(Protocol):
     @property
     def calls(self) -> CallFlags:
         """Limits of calls that rules make."""
+        ...
+
+    @property
+    def rights(self) -> RightsFlags:
+        """Permissions of policies."""
         ...
 
     @property
@@ -263,7 +271,10 @@ def _host_settings(
             seconds=given.timeout,
             token_file=Path(environment.get("KYVERNO_SCOPED_TOKEN_PATH") or SCOPED_TOKEN),
         ),
-        registries=registry_flags(images or ImageFlags(), namespace_of(environment)),
+        registries=replace(
+            registry_flags(images or ImageFlags(), namespace_of(environment)),
+            lends=flags.rights.of_namespaces == PolicyRights.CONTROLLER.value,
+        ),
         allows_http_in_namespaces=given.allows_http_in_namespaces,
         max_entries=given.max_entries,
         caches_config_maps=given.caches_config_maps,

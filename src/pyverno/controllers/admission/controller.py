@@ -14,6 +14,7 @@ from pyverno.controllers.admission.leader import AdmissionLeader
 from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.admissionpolicies.reconciler import check_mutating
 from pyverno.controllers.certificates.handshake import OwnHandshake
+from pyverno.controllers.rights.authors import AuthorRights
 from pyverno.controllers.state.deletionpermissions import DeletionPermissions
 from pyverno.controllers.state.foundation import Foundation
 from pyverno.controllers.state.permissions import ReadPermissions, TargetPermissions
@@ -137,6 +138,7 @@ class AdmissionController:
             raise HostError("there is no certificate to listen with")
         targets = TargetPermissions(self._client, settings.background_account, lambda: self._cluster.kinds)
         deletions = DeletionPermissions(self._client, settings.cleanup_account, lambda: self._cluster.kinds)
+        rights = AuthorRights(self._client, lambda: self._cluster.kinds, settings.rights)
         reading = ReadPermissions(self._client, settings.reports_account)
 
         async def advice(policy: ClusterPolicy) -> tuple[str, ...]:
@@ -152,6 +154,7 @@ class AdmissionController:
             targets.refusals,
             advice=advice,
             missing=deletions.missing,
+            rights=rights.refusals,
             http_in_namespaces=settings.hosts.allows_http_in_namespaces,
         )
         server = WebhookServer(
@@ -162,7 +165,7 @@ class AdmissionController:
             observer=Observers(self._observer, self._foundation.events, self._followup),
             special={
                 **reviews.paths(),
-                **cleanup_paths(CLEANUP_PATH, reviews.review),
+                **cleanup_paths(CLEANUP_PATH, reviews.review, rights.may_delete),
                 HEARTBEAT_PATH: heartbeat_review(settings.namespace),
             },
             limits=settings.limits,

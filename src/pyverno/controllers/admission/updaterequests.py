@@ -1,7 +1,8 @@
 """UpdateRequests that follow from an admission request: the work for the background controller, and its data.
 
-Pure functions. Rules of one legacy policy that make objects share a request, each rule that changes existing objects
-has its own, and so has every policy in CEL. (Kyverno: pkg/webhooks/resource)
+Pure functions. Objects are referenced, never copied: more people may read UpdateRequests than Secrets. Rules of one
+legacy policy that make objects share a request, each rule that changes existing objects has its own, and so has every
+policy in CEL. (Kyverno: pkg/webhooks/resource)
 """
 
 from __future__ import annotations
@@ -10,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Final
 
-import orjson
-
 from pyverno.cluster.informer import slim
 from pyverno.engine.origin import CLONE_SOURCE, KYVERNO, MANAGED_BY, POLICY_LABELS, Origin, copy_labels
 from pyverno.engine.request import Operation, Request
@@ -19,15 +18,28 @@ from pyverno.engine.rule import PolicyInfo
 from pyverno.engine.triggers import Trigger as SetInMotion
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.kinds import RULE_KINDS
-from pyverno.policy.updaterequest import AdmissionContext, RequestType, RuleContext, Trigger, UpdateRequestSpec
+from pyverno.policy.updaterequest import (
+    UNCHANGED,
+    AdmissionContext,
+    RequestType,
+    RuleContext,
+    Trigger,
+    UpdateRequestSpec,
+)
+from pyverno.value import replace
 
-__all__ = ["is_made_or_copied", "of_downstream", "source_selector", "update_requests"]
+__all__ = ["is_made_or_copied", "of_downstream", "reference_of", "source_selector", "update_requests"]
 
-_MOST_BYTES: Final = 1_200_000
-"""Bytes of a request in an UpdateRequest: etcd takes 1.5 MiB, and two versions of one ConfigMap may have twice that.
-
-Of a larger update the new version is left out, which the background controller reads instead.
-"""
+_REFERENCE: Final = (
+    "name",
+    "namespace",
+    "generateName",
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+)
+_VOLATILE: Final = frozenset({"managedFields", "resourceVersion", "generation", "selfLink"})
 
 
 def update_requests(
@@ -35,6 +47,8 @@ def update_requests(
 ) -> Iterator[UpdateRequestSpec]:
     """Yield the work of the rules that a request triggers; `admission` is the request as received."""
     context = _context(request, admission)
+    if request.operation is Operation.DELETE and isinstance(request.old, dict):
+        context = replace(context, kept=slim(request.old))
     for policy, group in groupby(triggers, lambda trigger: trigger.rule.policy):
         found = tuple(group)
         if policy.kind in RULE_KINDS:
@@ -59,9 +73,9 @@ def _of_rules(
             lapsed.append(RuleContext(name, former, delete_downstream=True))
         else:
             kept.append(RuleContext(name, current))
-    for rules in (kept, lapsed):
+    for rules, seen in ((kept, context), (lapsed, replace(context, kept=None))):
         if rules:
-            yield UpdateRequestSpec(RequestType.GENERATE, policy.key, rule_context=tuple(rules), context=context)
+            yield UpdateRequestSpec(RequestType.GENERATE, policy.key, rule_context=tuple(rules), context=seen)
 
 
 def _of_cel(policy: PolicyInfo, trigger: SetInMotion, request: Request, context: AdmissionContext) -> UpdateRequestSpec:
@@ -73,6 +87,7 @@ def _of_cel(policy: PolicyInfo, trigger: SetInMotion, request: Request, context:
         delete_downstream=trigger.deletes,
         synchronize=trigger.synchronizes,
     )
+    context = replace(context, kept=None) if trigger.deletes else context
     return UpdateRequestSpec(RequestType.CEL_GENERATE, policy.key, rule_context=(rule,), context=context)
 
 
@@ -124,11 +139,11 @@ def of_downstream(labels: Mapping[str, str], *, deletes: bool) -> UpdateRequestS
 
 def _context(request: Request, admission: JSONObject) -> AdmissionContext:
     user = request.user
-    objects = {name: admission.get(name) for name in ("object", "oldObject")}
-    sent = {**admission, **{name: slim(body) if isinstance(body, dict) else None for name, body in objects.items()}}
-    is_update = request.operation is Operation.UPDATE and not request.subresource
-    if is_update and len(orjson.dumps(sent)) > _MOST_BYTES:
-        del sent["object"]
+    sent: JSONObject = dict(admission)
+    if _is_stored(request):  # guard: an UpdateRequest references its objects
+        sent |= {name: reference_of(admission.get(name)) for name in ("object", "oldObject")}
+        if request.operation is Operation.UPDATE and _essence(admission, "object") == _essence(admission, "oldObject"):
+            sent[UNCHANGED] = True
     return AdmissionContext(
         user=user.to_json(),
         roles=user.roles,
@@ -136,6 +151,35 @@ def _context(request: Request, admission: JSONObject) -> AdmissionContext:
         request=sent,
         operation=request.operation.value,
     )
+
+
+def reference_of(body: JSON) -> JSONObject | None:
+    """Return what names an object and its version, None where there is none.
+
+    >>> reference_of({"kind": "Secret", "metadata": {"name": "a", "labels": {"b": "c"}}, "data": {"d": "ZQ=="}})
+    {'kind': 'Secret', 'metadata': {'name': 'a'}}
+    """
+    if not isinstance(body, dict):
+        return None
+    metadata = body.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    named: JSONObject = {key: body[key] for key in ("apiVersion", "kind") if key in body}
+    return {**named, "metadata": {key: metadata[key] for key in _REFERENCE if key in metadata}}
+
+
+def _is_stored(request: Request) -> bool:
+    """Return whether the object of a request can be read again; that of an eviction or `exec` cannot."""
+    if request.operation is Operation.CONNECT:
+        return False
+    return not request.subresource or request.operation is Operation.UPDATE
+
+
+def _essence(admission: JSONObject, name: str) -> JSON:
+    body = admission.get(name)
+    metadata = body.get("metadata") if isinstance(body, dict) else None
+    if not isinstance(body, dict) or not isinstance(metadata, dict):
+        return body
+    return {**body, "metadata": {key: value for key, value in metadata.items() if key not in _VOLATILE}}
 
 
 def _trigger(body: JSON) -> Trigger:

@@ -30,6 +30,7 @@ from pyverno.controllers.admission.updaterequests import (
     update_requests,
 )
 from pyverno.controllers.evidence import Evidence, Refuted, Unprovable, Unsettled
+from pyverno.controllers.keptobjects import keep
 from pyverno.controllers.runtime.objectcount import ObjectCount
 from pyverno.controllers.runtime.outbox import Outbox
 from pyverno.engine.host import Host
@@ -105,12 +106,16 @@ class _Answered:
 
 @dataclass(slots=True)
 class _TriggeredWork:
-    """Triggered work: its policy, its object, its UpdateRequest as compressed JSON, and the name of the created one."""
+    """Triggered work: its policy, its object, its UpdateRequest as compressed JSON, and the created one.
+
+    `kept` is the deleted object as compressed JSON, empty where none is needed.
+    """
 
     policy: ResourceRef
     subject: ResourceRef
     packed: bytes
-    created: str = ""
+    kept: bytes = b""
+    created: JSONObject | None = None
 
 
 class UpdateRequestWriter:
@@ -155,7 +160,7 @@ class UpdateRequestWriter:
             on_lost=self._lose_work,
             max_items=_MAX_BYTES // _ITEM_BYTES,
             retry_seconds=math.inf,
-            weigh=lambda wanted: len(wanted.packed) + _ITEM_BYTES,
+            weigh=lambda wanted: len(wanted.packed) + len(wanted.kept) + _ITEM_BYTES,
             max_bytes=_MAX_BYTES,
         )
         self._is_served = True
@@ -308,9 +313,12 @@ class UpdateRequestWriter:
             policy = _policy_of(spec.request_type, namespace, name)
             body = spec.to_json(self._settings.namespace)
             if answered.request.operation is Operation.DELETE and answered.revision:
-                body["metadata"]["annotations"] = {REVISION: answered.revision}
+                noted = body["metadata"].get("annotations") or {}
+                body["metadata"]["annotations"] = {**noted, REVISION: answered.revision}
             packed = zlib.compress(orjson.dumps(body), level=1)
-            self._writing.put(_TriggeredWork(policy, subject, packed))
+            kept = spec.context.kept
+            deleted = b"" if kept is None else zlib.compress(orjson.dumps(kept), level=1)
+            self._writing.put(_TriggeredWork(policy, subject, packed, deleted))
 
     async def _find_triggers(self, answered: _Answered) -> tuple[Trigger, ...]:
         """Evaluate in a thread: no response waits for it, and the loop has requests to answer."""
@@ -346,14 +354,15 @@ class UpdateRequestWriter:
     async def _write(self, wanted: _TriggeredWork) -> None:
         """Create the UpdateRequest and mark it as pending, so that the background controller takes it."""
         namespace = self._settings.namespace
-        if not wanted.created:
+        if wanted.created is None:
             await self._wait_for_room()
             body = orjson.loads(zlib.decompress(wanted.packed))
-            made = await self._client.create(UPDATE_REQUESTS, body, namespace)
-            wanted.created = made["metadata"]["name"]
+            wanted.created = await self._client.create(UPDATE_REQUESTS, body, namespace)
+        if wanted.kept:
+            await keep(self._client, wanted.created, wanted.kept)
         try:
-            pending = {"status": {"state": "Pending"}}
-            await self._client.patch(UPDATE_REQUESTS, wanted.created, pending, namespace, subresource="status")
+            pending, name = {"status": {"state": "Pending"}}, wanted.created["metadata"]["name"]
+            await self._client.patch(UPDATE_REQUESTS, name, pending, namespace, subresource="status")
         except StatusError as error:
             if error.status != _GONE:  # otherwise it is done already
                 raise

@@ -21,6 +21,7 @@ from pyverno.controllers.background.requests import UpdateRequests
 from pyverno.controllers.background.resultreports import ResultReports
 from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.background.shards import Shards
+from pyverno.controllers.rights.authors import AuthorRights
 from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.runtime.leader import Leader, Together
 from pyverno.controllers.state.foundation import Foundation
@@ -61,7 +62,11 @@ class BackgroundController:
             state=self._state,
             host=foundation.hosts.host,
             applier=EffectApplier(
-                self._client, lambda: self._state.kinds, guard=guard, on_quarantine=self._note_quarantine
+                self._client,
+                lambda: self._state.kinds,
+                guard=guard,
+                rights=AuthorRights(self._client, lambda: self._state.kinds, settings.rights),
+                on_quarantine=self._note_quarantine,
             ),
             notify=foundation.emit,
             metrics=metrics,

@@ -25,6 +25,7 @@ from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.background.shards import shard_of
 from pyverno.controllers.background.wakeups import Wakeups
 from pyverno.controllers.background.work import Awaited, Done, Handler, Waiting, read_request
+from pyverno.controllers.keptobjects import read_kept
 from pyverno.controllers.runtime.reconcile import Again, Controller, LoopMetrics, LoopSettings, ObjectKey, Watch
 from pyverno.controllers.runtime.statuspatch import status_patch
 from pyverno.controllers.writeguard import QuarantinedError
@@ -32,7 +33,8 @@ from pyverno.errors import HostError, PyvernoError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
-from pyverno.policy.updaterequest import HELD, MAX_HELD_SHARE, UPDATE_REQUESTS, RequestType
+from pyverno.policy.updaterequest import HELD, KEPT, MAX_HELD_SHARE, UPDATE_REQUESTS, RequestType, UpdateRequest
+from pyverno.value import replace
 
 __all__ = ["LEADER", "UpdateRequests", "lane_of"]
 
@@ -43,6 +45,10 @@ LEADER: Final = -1
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")
 _NOT_FOUND: Final = 404
+_KEPT_SECONDS: Final = 30.0
+"""How long a request waits for its deleted object."""
+
+_KEPT_PAUSE: Final = 0.5
 _HELD_SECONDS: Final = 60.0
 """A request that waits for so long is held, as one that failed is."""
 _QUARANTINE_SHARE: Final = 1.1
@@ -221,10 +227,25 @@ class UpdateRequests:
 
     async def _handle(self, body: JSONObject) -> Done | Waiting:
         request = read_request(body)
+        if KEPT in (body["metadata"].get("annotations") or {}):
+            found = await self._with_kept(request, body)
+            if isinstance(found, Waiting):
+                return found
+            request = found
         handler = self._handlers.get(request.spec.request_type)
         if handler is None:
             raise HostError(f"nothing works on requests of type `{request.spec.request_type.value}`")
         return await handler.handle(request)
+
+    async def _with_kept(self, request: UpdateRequest, body: JSONObject) -> UpdateRequest | Waiting:
+        """Return a request with its deleted object, which is stored a moment after it."""
+        context = request.spec.context
+        asked = context.request if isinstance(context.request, dict) else {}
+        kept = await read_kept(self._client, body, asked.get("oldObject"))
+        age = time.time() - _seconds(body["metadata"].get("creationTimestamp"))
+        if kept is None and age < _KEPT_SECONDS:
+            return Waiting("the deleted object is not stored yet", seconds=_KEPT_PAUSE)
+        return replace(request, spec=replace(request.spec, context=replace(context, kept=kept)))
 
     async def _fail(self, key: ObjectKey, body: JSONObject, error: PyvernoError, began: float) -> Again:
         """Record the reason, and retry the request: with growing delays, or when a quarantine ends."""

@@ -16,11 +16,11 @@ from pyverno.engine.request import Operation, Request
 from pyverno.errors import PolicyError
 from pyverno.kube.admissionreview import check_user
 from pyverno.kube.gvk import GVR
-from pyverno.kube.json import JSONObject
+from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.schema import Cursor, Problems
 from pyverno.policy.updaterequest import UPDATE_REQUEST, UpdateRequest
-from pyverno.value import dataclass
+from pyverno.value import dataclass, replace
 
 __all__ = ["Awaited", "Done", "Handler", "Waiting", "part_of", "read_request", "reads_old", "refused"]
 
@@ -78,14 +78,16 @@ def refused(found: Refuted | None) -> Done:
     return Done(found.message if found is not None else "", is_refused=True)
 
 
-def part_of(found: Unprovable, *, reads_old: bool) -> Request | Refuted:
+def part_of(found: Unprovable, *, reads_old: bool, kept: JSON = None) -> Request | Refuted:
     """Return the part of a request that the API server confirms, if that is enough for rules.
 
     Without its history an update is one that changes nothing, which suffices for rules that read no old object. What a
     request for `exec` or an eviction contains is recorded by the admission controller only if the caller proved its
-    identity.
+    identity. `kept` is the deleted object as the admission controller stored it in a Secret.
     """
     is_deletion = found.request.operation is Operation.DELETE
+    if is_deletion and kept is not None:
+        return replace(found.request, object=None, old=kept)
     if found.is_stored and (is_deletion or reads_old):
         return Refuted(found.message)
     return found.request

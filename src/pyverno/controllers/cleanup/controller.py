@@ -17,6 +17,7 @@ from pyverno.controllers.cleanup.metrics import CleanupMetrics
 from pyverno.controllers.cleanup.scheduled import ScheduledPolicies
 from pyverno.controllers.cleanup.settings import CleanupSettings
 from pyverno.controllers.cleanup.timestolive import TimesToLive
+from pyverno.controllers.rights.authors import AuthorRights
 from pyverno.controllers.runtime.leader import Leader
 from pyverno.controllers.state.foundation import Foundation
 from pyverno.controllers.writeguard import WriteGuard
@@ -61,7 +62,12 @@ class CleanupController:
             settings=settings,
             state=self._state,
             host=foundation.hosts.host,
-            applier=EffectApplier(self._client, lambda: self._state.kinds, guard=WriteGuard(settings.guard)),
+            applier=EffectApplier(
+                self._client,
+                lambda: self._state.kinds,
+                guard=WriteGuard(settings.guard),
+                rights=AuthorRights(self._client, lambda: self._state.kinds, settings.rights),
+            ),
             notify=foundation.emit,
             metrics=CleanupMetrics(metrics.instruments),
             pool=self._pool,

@@ -30,6 +30,7 @@ from pyverno.policy.cel.policies import DeletingPolicy
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.threads import in_pool
 from pyverno.value import dataclass, field
+from pyverno.webhook.authors import author_of
 
 __all__ = ["CONFIRMATION", "Outcome", "PolicyRun"]
 
@@ -103,6 +104,7 @@ class PolicyRun:
         metadata = compiled.document.value["metadata"]
         self._ref = ResourceRef(policy.info.api_version, policy.info.kind, policy.info.namespace, policy.info.name)
         self._confirmed = _confirmed(metadata)
+        self._author = author_of(compiled.document.value)
         self._dry_runs = 0
         self.outcome = Outcome()
 
@@ -228,7 +230,7 @@ class PolicyRun:
     async def _delete_as_evaluated(self, found: Candidates, item: _Selected) -> bool:
         """Delete an object in the version that was evaluated; one that changed since is evaluated again."""
         effect, body = item.effect, item.body
-        cause = Cause(self._ref, self._policy.info.name)
+        cause = Cause(self._ref, self._policy.info.name, author=self._author)
         for _ in range(_ATTEMPTS):
             try:
                 applied = await self._context.applier.apply(effect, cause, current=body)

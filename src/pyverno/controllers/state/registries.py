@@ -46,6 +46,7 @@ class RegistryFlags:
 
     `namespace` is that of the installation, where Secrets without a namespace are. `providers` are logins of clouds for
     images without credentials of their own; `environment` gives the identity of this process there.
+    Policies of a namespace use the Secrets for all images and these logins only if the installation `lends` them.
     """
 
     namespace: str = "kyverno"
@@ -58,6 +59,7 @@ class RegistryFlags:
     repository: TufRepository | None = None
     providers: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
+    lends: bool = False
 
 
 class ClusterRegistries:
@@ -80,6 +82,7 @@ class ClusterRegistries:
             self._defaults,
             providers=providers,
             default_providers=flags.providers,
+            lends=flags.lends,
         )
         self._images = RegistryImages(RegistryClient(transport), credentials)
 

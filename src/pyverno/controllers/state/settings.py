@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from enum import StrEnum
 
 from pyverno.controllers.runtime.events import EventSettings
 from pyverno.controllers.state.clusterstate import StateSettings
@@ -10,7 +11,14 @@ from pyverno.controllers.state.hosts import HostSettings
 from pyverno.value import dataclass, field
 from pyverno.webhook.policyreviews import ExceptionSettings
 
-__all__ = ["ControllerSettings"]
+__all__ = ["ControllerSettings", "PolicyRights"]
+
+
+class PolicyRights(StrEnum):
+    """Whose permissions decide what namespaced policies may write."""
+
+    AUTHOR = "author"
+    CONTROLLER = "controller"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +26,8 @@ class ControllerSettings:
     """A controller's settings for its cluster and process.
 
     `identity` names this replica among the others. `lease_retry` is the interval in seconds between attempts to take or
-    renew a lease. Everything is reconciled every `resync_seconds` without a change; 0 turns this off.
+    renew a lease. Everything is reconciled every `resync_seconds` without a change; 0 turns this off. Namespaced
+    policies act with the permissions that `rights` names.
     """
 
     namespace: str = "kyverno"
@@ -34,6 +43,7 @@ class ControllerSettings:
     exceptions: ExceptionSettings = field(default_factory=ExceptionSettings)
     events: EventSettings = field(default_factory=EventSettings)
     hosts: HostSettings = field(default_factory=HostSettings)
+    rights: PolicyRights = PolicyRights.AUTHOR
 
     @property
     def state(self) -> StateSettings:

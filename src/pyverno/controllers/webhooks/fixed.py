@@ -28,8 +28,7 @@ def document_configurations(endpoint: Endpoint, configuration: Configuration, ti
 
     They never change with the policies; `timeout` in seconds is for policies and the heartbeat.
     """
-    legacy = _rules_of(Family.RULES)
-    policies = [*legacy, *_rules_of(Family.CEL)]
+    policies = [*_rules_of(Family.RULES), *_rules_of(Family.CEL)]
     rows = (
         ("exception", "/exceptionvalidate", _rules_of(Family.EXCEPTION)),
         ("cel-exception", "/celexception/validate", _rules_of(Family.CEL_EXCEPTION)),
@@ -40,9 +39,9 @@ def document_configurations(endpoint: Endpoint, configuration: Configuration, ti
         "matchPolicy": "Equivalent",
         "timeoutSeconds": timeout,
     }
-    # Kyverno: it changes nothing, but health checks of an installation expect it
+    # writes the author of a namespaced policy; health checks of an installation expect its name
     changing_hook = {
-        **_hook(endpoint, "/policymutate", legacy, name="mutate-policy.kyverno.svc"),
+        **_hook(endpoint, "/policymutate", [*policies, *_rules_of(Family.CLEANUP)], name="mutate-policy.kyverno.svc"),
         "matchPolicy": "Equivalent",
         "sideEffects": "NoneOnDryRun",
         "timeoutSeconds": timeout,
@@ -65,7 +64,7 @@ def cleanup_configurations(
     """Return the configurations for cleanup policies and for the label that gives an object a time to live."""
     policies = _rules_of(Family.CLEANUP)
     labelled = {
-        **_hook(endpoint, TTL_PATH, [_rule("*", ("*",), ("*",))]),
+        **_hook(endpoint, TTL_PATH, [_rule("*", ("*",), ("*", "*/status"))]),
         "failurePolicy": "Ignore",
         "objectSelector": {"matchExpressions": [{"key": TTL_LABEL, "operator": "Exists"}]},
     }

@@ -131,6 +131,7 @@ OURS = {
         "metricsKeyAlgorithm",
         "webhookProcesses",
         "cleanupServiceAccountName",
+        "namespacedPolicyRights",
     ),
 }
 """Flags that Kyverno does not have, or that have another default here."""

@@ -32,7 +32,15 @@ KYVERNO = {
     "maxBackgroundReports": "10000",
 }
 """The flags of Kyverno's background controller with their defaults."""
-OURS = {"context", "trustedRoot", "metricsKeyAlgorithm", "healthHost", "healthPort", "updateRequestShards"}
+OURS = {
+    "context",
+    "trustedRoot",
+    "metricsKeyAlgorithm",
+    "healthHost",
+    "healthPort",
+    "updateRequestShards",
+    "namespacedPolicyRights",
+}
 
 
 def read(*words: str) -> BackgroundFlags:

@@ -37,7 +37,7 @@ KYVERNO = {
 """The flags of Kyverno's cleanup controller with their defaults."""
 OURS = {
     *("context", "metricsKeyAlgorithm", "healthHost", "healthPort", "omitEvents"),
-    *("dryRun", "confirmDeletionsAbove"),
+    *("dryRun", "confirmDeletionsAbove", "namespacedPolicyRights"),
 }
 
 

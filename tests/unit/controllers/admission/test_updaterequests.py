@@ -14,7 +14,6 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.host import OfflineHost
 
-ETCD = 1_572_864
 POLICY: JSONObject = {
     "apiVersion": "kyverno.io/v1",
     "kind": "ClusterPolicy",
@@ -42,6 +41,11 @@ def config_map(size: int, letter: str) -> JSONObject:
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": {"text": letter * size}}
 
 
+def _all() -> tuple[tuple[str, JSONObject | None, JSONObject | None], ...]:
+    before, after = config_map(9, "a"), config_map(9, "b")
+    return ("CREATE", None, after), ("UPDATE", before, after), ("DELETE", before, None)
+
+
 def written(operation: str, before: JSONObject | None, after: JSONObject | None) -> JSONObject:
     """Return the UpdateRequest of a request, as it is sent to the API server."""
     admission = {
@@ -61,22 +65,27 @@ def written(operation: str, before: JSONObject | None, after: JSONObject | None)
     return spec.to_json("kyverno")
 
 
-@pytest.mark.parametrize("size", [100, 550_000, 700_000, 1_000_000, 1_048_000])
-def test_etcd_takes_the_update_request_of_every_config_map(size: int) -> None:
-    """Both versions may be as large as a ConfigMap can be; what triggers work is not lost by its size (68130831)."""
-    body = written("UPDATE", config_map(size, "a"), config_map(size, "b"))
-    assert len(orjson.dumps(body)) < ETCD
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE", "DELETE"])
+def test_objects_are_referenced(operation: str) -> None:
+    """Nothing of an object is in an UpdateRequest but what names it and its version, however large it is (68130831)."""
+    before, after = (config_map(1_048_000, letter) for letter in "ab")
+    body = written(operation, None if operation == "CREATE" else before, None if operation == "DELETE" else after)
     sent = body["spec"]["context"]["admissionRequestInfo"]["admissionRequest"]
-    assert sent["oldObject"]["data"]["text"] == "a" * size
-    assert ("object" in sent) is (size < 600_000)
+    reference = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": before["metadata"]}
+    assert (None if operation == "CREATE" else reference) == sent["oldObject"]
+    assert (None if operation == "DELETE" else reference) == sent["object"]
+    assert len(orjson.dumps(body)) < 2048
 
 
-@pytest.mark.parametrize("operation", ["CREATE", "DELETE"])
-def test_one_version_stays_as_it_is(operation: str) -> None:
-    """There is one object, which the API server stored in etcd itself."""
-    large = config_map(1_048_000, "a")
-    before, after = (None, large) if operation == "CREATE" else (large, None)
-    body = written(operation, before, after)
-    assert len(orjson.dumps(body)) < ETCD
+@pytest.mark.parametrize(("letter", "expected"), [("a", True), ("b", None)])
+def test_an_update_that_changes_nothing_says_so(letter: str, expected: bool | None) -> None:
+    """References of both versions are equal then, and there is no later version to wait for."""
+    body = written("UPDATE", config_map(9, "a"), config_map(9, letter))
     sent = body["spec"]["context"]["admissionRequestInfo"]["admissionRequest"]
-    assert (before, after) == (sent["oldObject"], sent["object"])
+    assert expected == sent.get("pyverno.io/unchanged")
+
+
+def test_what_is_deleted_is_kept_apart() -> None:
+    """The request notes that its deleted object is in a Secret; others need none."""
+    found = [written(*each)["metadata"].get("annotations") for each in _all()]
+    assert [None, None, {"pyverno.io/kept-object": "true"}] == found

@@ -69,7 +69,9 @@ def test_times_to_live_are_looked_at_on_every_object_with_the_label() -> None:
     """Every kind is covered; subresources are not."""
     [hook] = configurations()["kyverno-ttl-validating-webhook-cfg"]["webhooks"]
     assert {"matchExpressions": [{"key": "cleanup.kyverno.io/ttl", "operator": "Exists"}]} == hook["objectSelector"]
-    assert [["*"], ["*"], ["*"]] == [hook["rules"][0][key] for key in ("apiGroups", "apiVersions", "resources")]
+    assert [["*"], ["*"], ["*", "*/status"]] == [
+        hook["rules"][0][key] for key in ("apiGroups", "apiVersions", "resources")
+    ]
 
 
 def test_policies_that_delete_are_checked_as_well() -> None:

@@ -161,6 +161,7 @@ class GeneratingPolicies:
             self._done.pop(identity, None)
             return None
         self._before[identity] = compiled
+        self._generator.writer.note_author(identity, compiled)
         rules = {name: False for name, rule in facts.items() if rule.on_existing}
         kinds = tuple(dict.fromkeys(self._kinds_of(compiled, rules))) if rules else ()
         if rules and self._is_due(identity, compiled, kinds):

@@ -155,7 +155,7 @@ class TriggerReader:
         request = request if parent is None else request.with_kind(parent)
         found = await self._evidence.confirm(request, revision=revision, live=body)
         if isinstance(found, Unprovable):
-            found = part_of(found, reads_old=reads_old)
+            found = part_of(found, reads_old=reads_old, kept=context.kept)
         if not isinstance(found, Request):
             return found
         refuted = await self._evidence.vouch(found)

@@ -20,6 +20,7 @@ from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.state.policystore import Identity
 from pyverno.engine.effects import CreateEffect, DeleteEffect
 from pyverno.engine.origin import CLONE_SOURCE, Origin
+from pyverno.engine.request import User
 from pyverno.engine.result import ResourceRef
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.kube.gvk import GVK, GVR, parse_api_version
@@ -27,14 +28,17 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import Trigger
 from pyverno.value import replace
+from pyverno.webhook.authors import author_of
 
 __all__ = ["Writer", "policy_info", "policy_ref", "trigger_ref"]
 
+_FORBIDDEN: Final = 403
 _NOT_FOUND: Final = 404
 _REFUSED: Final = (403, 404, 409)
 _EVENT_SOURCE: Final = "kyverno-generate"
 _CEL_VERSION: Final = "policies.kyverno.io/v1beta1"
 _MAX_TOLD: Final = 1000
+_MAX_AUTHORS: Final = 10_000
 
 
 class Writer:
@@ -46,6 +50,7 @@ class Writer:
         self._downstreams = downstreams
         self._sources = sources
         self._marked: set[Source] = set()
+        self._authors: dict[Identity, User] = {}
         self._failures: OrderedDict[GenerationKey, str] = OrderedDict()
 
     def place(self, ref: ResourceRef) -> Source | None:
@@ -76,6 +81,7 @@ class Writer:
             goes_with_policy=effect.synchronize and not effect.orphan_on_policy_delete,
             generation=int((compiled.document.value.get("metadata") or {}).get("generation") or 0),
             requester=requester_of(compiled, work.context),
+            author=author_of(compiled.document.value),
         )
         current: JSONObject | None = None
         if place is not None:
@@ -83,7 +89,7 @@ class Writer:
             if effect.synchronize and self._downstreams.get(place.gvr, place.namespace, place.name) is not None:
                 current = await self.read(place.gvr, place.namespace, place.name)
         if effect.source is not None and effect.synchronize and effect.adopts:
-            await self._mark(effect.source)
+            await self._mark(effect.source, cause)
         if not work.adopts:
             effect = replace(effect, adopts=False)
         applied = await self._context.applier.apply(effect, cause, current=current)
@@ -92,7 +98,7 @@ class Writer:
         if applied.change is Change.CREATED:
             self._report_created(work, rule, applied)
 
-    async def _mark(self, ref: ResourceRef) -> None:
+    async def _mark(self, ref: ResourceRef, cause: Cause) -> None:
         """Label an object that is copied, by which the admission controller notices its changes."""
         place = self.place(ref)
         if place is None or place in self._marked:
@@ -104,6 +110,7 @@ class Writer:
             return
         marked = {**body, "metadata": {**body["metadata"], "labels": {**labels, CLONE_SOURCE: ""}}}
         try:
+            await self._context.applier.authorize(cause, "update", place.gvr, ref)
             await self._context.client.update(place.gvr, marked, place.namespace)
         except StatusError as error:
             # without the label changes are noticed too, as long as this controller runs
@@ -111,13 +118,38 @@ class Writer:
                 raise
 
     async def delete(self, gvr: GVR, target: ResourceRef, origin: Origin, policy: PolicyInfo, reason: str) -> None:
-        """Delete a generated object if its labels still name this origin; raises HostError, StatusError."""
+        """Delete a generated object if its labels still name this origin; raises HostError, StatusError.
+
+        One of a deleted policy whose author is not known any more stays, which an event says.
+        """
         body = await self.read(gvr, target.namespace, target.name)
         now = Origin.of(body["metadata"].get("labels") or {}) if body is not None else None
         if body is not None and now is not None and _is_same(now, origin):
-            cause = Cause(policy_ref(policy), origin.rule, origin.trigger, reason)
-            await self._context.applier.apply(DeleteEffect(target), cause, current=body)
+            cause = Cause(policy_ref(policy), origin.rule, origin.trigger, reason, author=self._author(policy))
+            try:
+                await self._context.applier.apply(DeleteEffect(target), cause, current=body)
+            except StatusError as error:
+                if error.status != _FORBIDDEN or self._is_known(policy):
+                    raise
+                self._context.notify(Event.of_error(cause.policy, error.message, target, source=_EVENT_SOURCE))
         self._downstreams.forget(gvr, target.namespace, target.name)
+
+    def note_author(self, identity: Identity, compiled: Compiled) -> None:
+        """Remember the author of a policy, whose objects may have to be deleted after it."""
+        author = author_of(compiled.document.value)
+        if len(self._authors) >= _MAX_AUTHORS:
+            self._authors.clear()
+        if identity[1] and author is not None:
+            self._authors[identity] = author
+
+    def _author(self, policy: PolicyInfo) -> User | None:
+        """Return the author of a policy, also of one that was deleted since this process began."""
+        identity = _identity(policy)
+        compiled = self._context.state.store.compiled().get(identity)
+        return author_of(compiled.document.value) if compiled is not None else self._authors.get(identity)
+
+    def _is_known(self, policy: PolicyInfo) -> bool:
+        return _identity(policy) in self._context.state.store.compiled()
 
     # ----------------------------------------------------------------------------------------------------------- events
 
@@ -157,6 +189,10 @@ def policy_info(identity: Identity) -> PolicyInfo:
     if group == "kyverno.io":
         return PolicyInfo(kind, "kyverno.io/v1", name, Family.RULES, namespace)
     return PolicyInfo(kind, "policies.kyverno.io/v1beta1", name, Family.CEL, namespace)
+
+
+def _identity(policy: PolicyInfo) -> Identity:
+    return f"{policy.api_version.partition('/')[0]}/{policy.kind}", policy.namespace, policy.name
 
 
 def policy_ref(policy: PolicyInfo) -> ResourceRef:

@@ -65,7 +65,8 @@ class Changes:
 
     `done` are the places that earlier attempts wrote, `recorded` the digests of those that the request itself records,
     because another process may have made the attempt. `selects` decides whether an object may be changed at all.
-    `report` receives each evaluation whose changes are written. A `requester` must be permitted to make them too.
+    `report` receives each evaluation whose changes are written. A `requester` must be permitted to make them too,
+    and so must the `author` of a policy of a namespace.
     """
 
     policy: PolicyInfo
@@ -76,6 +77,7 @@ class Changes:
     done: set[Place] = field(default_factory=set)
     recorded: frozenset[str] = frozenset()
     requester: User | None = None
+    author: User | None = None
     failures: list[Failed] = field(default_factory=list)
     written: int = 0
     kept_back: list[Failed] = field(default_factory=list)
@@ -137,7 +139,7 @@ class Changes:
             if ResourceRef.of(effect.before) != ResourceRef.of(effect.after):
                 self.fail(place.rule, "a rule cannot change the kind, name or namespace of an object", effect.target)
                 continue
-            cause = Cause(self._policy, place.rule, trigger, reason, requester=self.requester)
+            cause = Cause(self._policy, place.rule, trigger, reason, requester=self.requester, author=self.author)
             try:
                 applied = await self.apply(effect, cause)
             except StatusError as error:

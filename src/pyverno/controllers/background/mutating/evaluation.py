@@ -28,6 +28,7 @@ from pyverno.kube.resource import Resource
 from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import PolicyKind
 from pyverno.policy.updaterequest import UPDATE_REQUESTS, UpdateRequest
+from pyverno.webhook.authors import author_of
 
 __all__ = ["WRITTEN_ANNOTATION", "MutatingHandler"]
 
@@ -90,6 +91,7 @@ class MutatingHandler:
             attempts.done,
             attempts.recorded,
             requester_of(compiled, request.spec.context),
+            author_of(compiled.document.value),
         )
 
     def _attempts_of(self, request: UpdateRequest) -> _Attempts:

@@ -106,7 +106,7 @@ class Triggers:
         if isinstance(found, Unsettled):
             return self._unsettled(found, update)
         if isinstance(found, Unprovable):
-            found = part_of(found, reads_old=reads_old)
+            found = part_of(found, reads_old=reads_old, kept=update.spec.context.kept)
         refuted = found if isinstance(found, Refuted) else await self._evidence.vouch(found)
         if isinstance(found, Request) and refuted is None:  # guard: background: targets change for confirmed requests
             return found
