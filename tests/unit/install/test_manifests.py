@@ -10,6 +10,7 @@ import yaml
 from pyverno.cli.controller.services import REQUIRED
 from pyverno.cluster.access import SERVICE_ACCOUNT
 from pyverno.cluster.egress import SCOPED_TOKEN
+from pyverno.controllers.state.recordkeys import RECORD_KEYS
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.request import Request
@@ -80,11 +81,15 @@ def test_the_controller_is_bound_to_no_wildcard() -> None:
         ("webhookconfigurations", "admissionpolicies", "admissionpolicybindings"),
     )
     assert {f"{word}{thing}" for word in words for thing in things} | GENERATED | REPORTS == written
-    [secrets] = [
+    secrets, of_reports = [
         rule for kind, rule in rules if kind == "Role" and "get" in rule["verbs"] and "secrets" in rule["resources"]
     ]
     service = "kyverno-svc.kyverno.svc"
-    assert [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", "collector"] == secrets["resourceNames"]
+    expected = [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", RECORD_KEYS, "collector"]
+    assert (expected, ([RECORD_KEYS], ["get"])) == (
+        secrets["resourceNames"],
+        (of_reports["resourceNames"], of_reports["verbs"]),
+    )
 
 
 @pytest.mark.parametrize("part", ["admission", "background", "reports"])

@@ -57,7 +57,11 @@ class AdmissionController:
         self._client, self._cluster, self._hosts = foundation.client, foundation.state, foundation.hosts
         self._metrics = metrics = foundation.metrics
         self._leader = AdmissionLeader(
-            self._client, settings.leader, self._cluster, metrics, (self._hosts.status.controller,)
+            self._client,
+            settings.leader,
+            self._cluster,
+            metrics,
+            (self._hosts.status.controller, self._hosts.record_keys.controller(metrics)),
         )
         self._followup = Followup(
             self._client,
@@ -120,6 +124,7 @@ class AdmissionController:
             start(self._handshake.run(self._settings.address, server.port))
             leading = start(self._leader.campaign())
             start(self._followup.run())
+            start(self._hosts.record_keys.follow())
             start(self._leader.certificates.follow())
             foundation.follow()
             await foundation.parts.wait(stop)

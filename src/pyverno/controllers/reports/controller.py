@@ -67,6 +67,7 @@ class ReportsController:
             await foundation.begin()
             self._check_definitions()
             leading = foundation.parts.start(self._leader.campaign())
+            foundation.parts.start(foundation.hosts.record_keys.follow())
             foundation.follow()
             await foundation.parts.wait(stop)
             leading.cancel()

@@ -18,6 +18,7 @@ from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice
 from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.state.entrystatus import EntryStatus
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS, GlobalContext
+from pyverno.controllers.state.recordkeys import StoredRecordKeys
 from pyverno.controllers.state.registries import ClusterRegistries, RegistryFlags
 from pyverno.controllers.state.trustroot import FollowedRoot
 from pyverno.kube.gvk import GVR
@@ -71,6 +72,8 @@ class HostFactory:
             client, settings.registries, settings.registry_connector or self._egress.connector
         )
         self._config_maps: Informer | None = None
+        self.record_keys = StoredRecordKeys(client, settings.registries.namespace)
+        """The keys of image records, which the caller follows; without that no record counts."""
         self.status = EntryStatus(client, self.entry_resource, emit)
         self.entries = GlobalContext(
             client,
@@ -111,6 +114,7 @@ class HostFactory:
             global_entries=self.entries,
             config_maps=self._config_maps,
             registries=self._registries.source,
+            record_keys=lambda: self.record_keys.keys,
         )
 
     def followed_root(self) -> FollowedRoot | None:
