@@ -81,15 +81,13 @@ def test_the_controller_is_bound_to_no_wildcard() -> None:
         ("webhookconfigurations", "admissionpolicies", "admissionpolicybindings"),
     )
     assert {f"{word}{thing}" for word in words for thing in things} | GENERATED | REPORTS == written
-    secrets, of_reports = [
+    secrets, *others = [
         rule for kind, rule in rules if kind == "Role" and "get" in rule["verbs"] and "secrets" in rule["resources"]
     ]
     service = "kyverno-svc.kyverno.svc"
     expected = [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", RECORD_KEYS, "collector"]
-    assert (expected, ([RECORD_KEYS], ["get"])) == (
-        secrets["resourceNames"],
-        (of_reports["resourceNames"], of_reports["verbs"]),
-    )
+    named = [(rule["resourceNames"], rule["verbs"]) for rule in others]
+    assert (expected, [([RECORD_KEYS], ["get"])] * 2) == (secrets["resourceNames"], named)
 
 
 @pytest.mark.parametrize("part", ["admission", "background", "reports"])

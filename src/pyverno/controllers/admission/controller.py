@@ -22,6 +22,7 @@ from pyverno.controllers.webhooks.fixed import CLEANUP_PATH
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.report.seals import ReportSeals
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.observer import Observer, Observers
 from pyverno.webhook.cleanupreviews import cleanup_paths
@@ -70,6 +71,7 @@ class AdmissionController:
             foundation.events,
             observer,
             host=self._hosts.host,
+            seals=ReportSeals(lambda: self._hosts.record_keys.keys),
             metrics=metrics,
         )
         self._server: WebhookServer | None = None
@@ -120,6 +122,7 @@ class AdmissionController:
             if self._settings.generates_mutating:
                 check_mutating(self._cluster.kinds)
             await self._leader.certificates.start()
+            await self._hosts.record_keys.start()
             server = await self._serve()
             start(self._handshake.run(self._settings.address, server.port))
             leading = start(self._leader.campaign())

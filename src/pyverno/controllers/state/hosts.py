@@ -61,8 +61,12 @@ class HostFactory:
         *,
         emit: Callable[[Event], None] = lambda _event: None,
         system: System | None = None,
+        namespace: str = "",
     ) -> None:
-        """Take the client, the settings, the served kinds, a receiver of events, and the clock of rules."""
+        """Take the client, the settings, the served kinds, a receiver of events, and the clock of rules.
+
+        `namespace` is that of the installation, if another one than that of its registries.
+        """
         self._system = system or System()
         self._client = client
         self._settings = settings
@@ -72,7 +76,7 @@ class HostFactory:
             client, settings.registries, settings.registry_connector or self._egress.connector
         )
         self._config_maps: Informer | None = None
-        self.record_keys = StoredRecordKeys(client, settings.registries.namespace)
+        self.record_keys = StoredRecordKeys(client, namespace or settings.registries.namespace)
         """The keys of image records, which the caller follows; without that no record counts."""
         self.status = EntryStatus(client, self.entry_resource, emit)
         self.entries = GlobalContext(

@@ -13,6 +13,7 @@ import logging
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from pyverno.cluster.client import Client
@@ -66,10 +67,24 @@ class StoredRecordKeys:
             metrics=metrics,
         )
 
+    async def start(self) -> None:
+        """Read the keys, and make them if there are none; a failure is left to `follow`."""
+        with suppress(HostError, StatusError):
+            await self.reconcile()
+        if not self.keys:  # another replica was first
+            await self.look()
+
+    async def look(self) -> None:
+        """Read the keys once; a failure is left to `follow`."""
+        with suppress(HostError, StatusError):
+            self.keys = _keys_of((await self._read() or {}).get("data"))
+
     async def follow(self) -> None:
         """Read the Secret again and again until cancelled; a failure means that no record counts."""
         fault = RecurringFault(
-            log, "the keys of image records cannot be read: images are verified anew", "the keys can be read again"
+            log,
+            "the keys of records cannot be read: images are verified anew, and results of requests are not reported",
+            "the keys of records can be read again",
         )
         while True:
             try:
