@@ -128,14 +128,19 @@ class ImageStage:
         old: JSONObject | None = None,
     ) -> Review:
         """Review a Pod with these images, or the given Pod; raises the errors of the policies."""
+        engine = self.engine(policies)
+        pod = pod or self.pod(*(images or (self.image(),)))
+        operation = Operation.CREATE if old is None else Operation.UPDATE
+        request = Request.from_manifest(pod, operation=operation, old=old)
+        return engine.review(request, phases)
+
+    def engine(self, policies: JSONObject | list[JSONObject]) -> Engine:
+        """Return an engine with these policies and the registry; raises the errors of the policies."""
         listed = policies if isinstance(policies, list) else [policies]
         compiled = compile_documents(load_documents("\n---\n".join(yaml.safe_dump(each) for each in listed)))
         for error in compiled.errors:
             raise error
-        pod = pod or self.pod(*(images or (self.image(),)))
-        operation = Operation.CREATE if old is None else Operation.UPDATE
-        request = Request.from_manifest(pod, operation=operation, old=old)
-        return Engine(PolicySet(compiled.policies, compiled.exceptions), self.host).review(request, phases)
+        return Engine(PolicySet(compiled.policies, compiled.exceptions), self.host)
 
     @staticmethod
     def pod(*images: str, **metadata: Any) -> JSONObject:

@@ -99,10 +99,12 @@ def merge_results(
     >>> merge_results([item("pass", 5)], [item("pass", 9)], ())[0]["timestamp"]
     {'seconds': 5}
     """
-    before = {_key(item): item for item in existing}
+    known_before = list(existing)
+    kept = {_key(item): item for item in known_before if is_kept(item)}
+    before = {_key(item): item for item in known_before} | kept
     found: dict[ResultKey, JSONObject] = {}
-    for item in before.values():
-        if is_kept(item) and is_current(item) and not is_scanned(item):
+    for item in kept.values():
+        if is_current(item) and not is_scanned(item):
             found[_key(item)] = item
     for item in map(bounded_result, others):
         if is_current(item) and not is_scanned(item):

@@ -94,7 +94,7 @@ class Ephemerals:
 
     def find(self, id: ObjectId) -> tuple[Ephemeral, ...]:
         """Return the reports about an object that we sealed, oldest first."""
-        ours = [each for each in self._all(id) if each.is_ours]  # guard: a foreign ephemeral report is not merged
+        ours = (each for each in self._all(id) if each.is_ours)
         return tuple(sorted(ours, key=lambda each: (each.created, each.version)))
 
     def foreign(self, id: ObjectId) -> tuple[Ephemeral, ...]:
@@ -122,6 +122,7 @@ class Ephemerals:
             return None
         metadata = body["metadata"]
         results = (body.get("spec") or {}).get("results") or ()
+        is_ours = self._seals.holds(body)  # guard: a foreign ephemeral report is not merged
         return Ephemeral(
             id,
             namespace,
@@ -132,7 +133,7 @@ class Ephemerals:
             _number(str(metadata.get("resourceVersion") or "")),
             bool(metadata.get("ownerReferences")),
             tuple(item for item in results if isinstance(item, dict)),
-            is_ours=self._seals.holds(body),
+            is_ours=is_ours,
         )
 
     def _take(self, notice: Notice, body: JSONObject) -> None:

@@ -157,7 +157,7 @@ class ReportIndex:
         id = ObjectId(group, resource, subject.ref.namespace, subject.uid)
         name, digest = body["metadata"]["name"], results_digest(body.get("results") or ())
         if self._seals.can_check and not self._seals.holds(body):
-            digest = b"?"  # guard: a report that we did not seal is written again
+            digest = b"?"
         key = _key(id)
         if gvr in self._listing:
             self._listing[gvr].setdefault(key[0], set()).add(key[1])

@@ -47,11 +47,10 @@ class RuleRecords:
         self._keys = run.broker.host.record_keys
         request = run.request
         self._is_update = request.operation is Operation.UPDATE and isinstance(request.old, dict)
-        is_stored = self._is_update or request.is_background
-        self._stored: JSON = None if not is_stored else request.old if self._is_update else run.resource
-        self._object = RecordedObject.of(
-            request.gvk, request.namespace, self._stored if is_stored else run.resource, is_stored=is_stored
-        )
+        is_stored = self._is_update or request.is_background  # guard: a request brings no record
+        body = request.old if self._is_update else run.resource
+        self._stored: JSON = body if is_stored else None
+        self._object = RecordedObject.of(request.gvk, request.namespace, body, is_stored=is_stored)
         self._before: RuleRecord = NO_RECORD
         if is_stored:
             found = read_record(self._stored, self._object, self._policy, rule, self._keys)

@@ -94,7 +94,7 @@ class Downstream(NamedTuple):
             return None
         said = _annotation(metadata)
         namespace, name = metadata.get("namespace") or "", metadata["name"]
-        if origin.policy_namespace not in ("", namespace):  # guard: a policy of a namespace owns objects there only
+        if origin.policy_namespace not in ("", namespace):  # a policy of a namespace owns objects there only
             return None
         found = origin.trigger
         trigger_name = found.name or str(said.get("trigger") or "").rpartition("/")[2]
