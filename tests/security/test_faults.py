@@ -552,7 +552,7 @@ UNREACHED: Mapping[str, str] = {
     "pyverno.engine.imagesource.NoImages.artifact_content": _VERIFIES,
     "pyverno.engine.imagesource.NoImages.artifacts": _VERIFIES,
     "pyverno.engine.imagesource.NoImages.revocation": _VERIFIES,
-    "pyverno.engine.imageverification.annotations.read_statuses": _VERIFIES,
+    "pyverno.engine.imageverification.annotations.read_record": _VERIFIES,
     "pyverno.kube.json.decode": _VERIFIES,
     "pyverno.kube.jsonscan.has_more_values": _VERIFIES,
     "pyverno.engine.broker.Broker.image_signatures": _VERIFIES,
