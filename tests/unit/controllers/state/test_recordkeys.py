@@ -48,10 +48,8 @@ class Replica:
         self._task = asyncio.ensure_future(self.stored.follow())
 
     async def read(self) -> None:
-        """Have the replica read the Secret now."""
-        await self.stop()
-        self._task = asyncio.ensure_future(self.stored.follow())
-        await asyncio.sleep(0.3)
+        """Have the replica read the Secret now, as it does every minute."""
+        await self.stored.look()
 
     async def stop(self) -> None:
         """End it."""
