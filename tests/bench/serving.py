@@ -63,6 +63,7 @@ from tests.bench.inputs import (
     generated_documents,
     small_review,
 )
+from tests.support.recordkeys import SEALS
 from tests.support.webhookserver import make_certificate
 
 __all__ = ["PATH"]
@@ -146,6 +147,7 @@ class _Followup:
             ReportSettings(of_admission=reports, max_waiting=_ROOM),
             kinds=lambda: _WITH_REPORTS,
             version_of=lambda _: "17",
+            seals=SEALS,
             metrics=self.metrics,
         )
 

@@ -395,6 +395,9 @@ _TABLE = "reached through a table that was made on import"
 _VERIFIES = "needs a registry that answers: see tests/unit/engine/actions/test_verify_images.py"
 _VERIFIES_CEL = "needs a registry that answers: see tests/unit/engine/actions/cel/test_images.py"
 _MANIFESTS = "needs a manifest signed by a key of the test: see tests/unit/engine/actions/test_verify_manifests.py"
+_RECORDS = (
+    "needs a key of an installation and an object in a cluster: see tests/security/strangers/test_tampered_store.py"
+)
 UNREACHED: Mapping[str, str] = {
     **{
         f"pyverno.engine.{name}": _AFTERWARDS
@@ -451,7 +454,6 @@ UNREACHED: Mapping[str, str] = {
             "_BlockAtWork._redact",
             "_BlockAtWork._unmet",
             "_first_problem",
-            "_is_unchanged",
             "_unattested",
         )
     },
@@ -557,7 +559,28 @@ UNREACHED: Mapping[str, str] = {
     "pyverno.engine.imagesource.NoImages.artifact_content": _VERIFIES,
     "pyverno.engine.imagesource.NoImages.artifacts": _VERIFIES,
     "pyverno.engine.imagesource.NoImages.revocation": _VERIFIES,
-    "pyverno.engine.imageverification.annotations.read_statuses": _VERIFIES,
+    **{
+        f"pyverno.engine.imageverification.{name}": _RECORDS
+        for name in (
+            "annotations.RecordedObject.names",
+            "annotations.RecordedObject.was_created_about",
+            "annotations._content",
+            "annotations._message",
+            "annotations._parsed",
+            "annotations._part",
+            "annotations.carries_records",
+            "annotations.read_record",
+            "annotations.sealed",
+            "annotations.without_foreign",
+            "recordkeys.RecordKeys.current",
+            "recordkeys.RecordKeys.holds",
+            "recordkeys.RecordKeys.seal",
+            "recordkeys._code",
+            "recordkeys.key_id",
+        )
+    },
+    "pyverno.kube.time.gotime.parse_rfc3339": _RECORDS,
+    "pyverno.engine.actions.verify_images._note": _RECORDS,
     "pyverno.kube.json.decode": _VERIFIES,
     "pyverno.kube.jsonscan.has_more_values": _VERIFIES,
     "pyverno.engine.broker.Broker.image_signatures": _VERIFIES,

@@ -9,8 +9,11 @@ from typing import Any
 
 import yaml
 
+from pyverno.cluster.forwardinghost import ForwardingHost
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine, Review
+from pyverno.engine.host import Host
+from pyverno.engine.imageverification.recordkeys import NO_RECORD_KEYS, RecordKeys
 from pyverno.engine.phases import ADMISSION, Phase
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Operation, Request
@@ -25,11 +28,24 @@ from pyverno.registry.ownimages import OwnRegistryImages
 from tests.authority.registry import Registry
 from tests.authority.signing import Layer, Signer, SigningServices
 
-__all__ = ["DSSE", "SIMPLE", "ImageStage", "image_stage", "signed_images"]
+__all__ = ["DSSE", "SIMPLE", "ImageStage", "KeyHost", "image_stage", "signed_images"]
 
 SIMPLE = "application/vnd.dev.cosign.simplesigning.v1+json"
 DSSE = "application/vnd.dsse.envelope.v1+json"
 REPOSITORY = "team/app"
+
+
+class KeyHost(ForwardingHost):
+    """A host with the keys of an installation."""
+
+    def __init__(self, host: Host, keys: RecordKeys) -> None:
+        super().__init__(host)
+        self._keys = keys
+
+    @property
+    def record_keys(self) -> RecordKeys:
+        """The given keys."""
+        return self._keys
 
 
 class ImageStage:
@@ -48,7 +64,13 @@ class ImageStage:
         self.keys = keys
         self.secrets = secrets
         self.signer = services.keyed()
-        self.host = OfflineHost(registries=images.source)
+        self.record_keys = NO_RECORD_KEYS
+        self.offline = OfflineHost(registries=images.source)
+
+    @property
+    def host(self) -> Host:
+        """The host of reviews: the registry, and the keys of image records."""
+        return KeyHost(self.offline, self.record_keys)
 
     def push(self, tag: str = "v1", repository: str = REPOSITORY) -> str:
         """Push an image and return its digest."""
@@ -106,14 +128,19 @@ class ImageStage:
         old: JSONObject | None = None,
     ) -> Review:
         """Review a Pod with these images, or the given Pod; raises the errors of the policies."""
+        engine = self.engine(policies)
+        pod = pod or self.pod(*(images or (self.image(),)))
+        operation = Operation.CREATE if old is None else Operation.UPDATE
+        request = Request.from_manifest(pod, operation=operation, old=old)
+        return engine.review(request, phases)
+
+    def engine(self, policies: JSONObject | list[JSONObject]) -> Engine:
+        """Return an engine with these policies and the registry; raises the errors of the policies."""
         listed = policies if isinstance(policies, list) else [policies]
         compiled = compile_documents(load_documents("\n---\n".join(yaml.safe_dump(each) for each in listed)))
         for error in compiled.errors:
             raise error
-        pod = pod or self.pod(*(images or (self.image(),)))
-        operation = Operation.CREATE if old is None else Operation.UPDATE
-        request = Request.from_manifest(pod, operation=operation, old=old)
-        return Engine(PolicySet(compiled.policies, compiled.exceptions), self.host).review(request, phases)
+        return Engine(PolicySet(compiled.policies, compiled.exceptions), self.host)
 
     @staticmethod
     def pod(*images: str, **metadata: Any) -> JSONObject:

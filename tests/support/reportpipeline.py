@@ -32,6 +32,7 @@ from pyverno.report.ephemeral import EPHEMERAL_REPORTS
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.testing import install_definitions
+from tests.support.recordkeys import SEALS, SECRETS, key_secret
 from tests.support.reportoracle import actual_reports, expected_reports
 
 __all__ = ["BURST", "Flow", "send_through"]
@@ -72,6 +73,7 @@ async def send_through(policies: list[JSONObject], *, requests: int, cap: int, p
             await install_definitions(client)
             for name in ("kyverno", "team"):
                 await client.create(_NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+                await client.create(SECRETS, key_secret(), name)
             for body in policies:
                 await client.create(_POLICIES, body)
             stored = [await client.create(_PODS, _pod(number), "team") for number in range(pods)]
@@ -100,7 +102,9 @@ async def _report(
     """Report reviews as fast as they are written; return the number of reviews and of results."""
     kinds = await discover(client)
     settings = ReportSettings(most=cap, max_waiting=2 * BURST)
-    reports = AdmissionReports(client, settings, kinds=lambda: kinds, version_of=lambda _: "1", metrics=metrics)
+    reports = AdmissionReports(
+        client, settings, kinds=lambda: kinds, version_of=lambda _: "1", seals=SEALS, metrics=metrics
+    )
     engine = Engine(PolicySet(compile_documents([Document(body, "") for body in policies]).policies), NO_HOST)
     writing = asyncio.create_task(reports.run())
     sent = results = 0

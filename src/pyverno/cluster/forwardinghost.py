@@ -17,6 +17,7 @@ from pyverno.kube.kinds import KindTable
 
 if TYPE_CHECKING:
     from pyverno.engine.imagesource import ImageSource
+    from pyverno.engine.imageverification.recordkeys import RecordKeys
 
     # CEL is imported only where a policy is written in it
     from pyverno.lang.cel.host import AuthorizationCheck, Decision
@@ -63,6 +64,11 @@ class ForwardingHost:
     def image_source(self) -> ImageSource:
         """The source of images from registries."""
         return self._host.image_source
+
+    @property
+    def record_keys(self) -> RecordKeys:
+        """The keys that seal records of verified images."""
+        return self._host.record_keys
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Send a canonical request to the API server."""

@@ -21,6 +21,7 @@ from pyverno.cluster.egress import Egress
 from pyverno.cluster.informer import Informer
 from pyverno.engine.host import HttpCall
 from pyverno.engine.imagesource import NO_IMAGES, ImageAccess, ImageSource
+from pyverno.engine.imageverification.recordkeys import NO_RECORD_KEYS, RecordKeys
 from pyverno.engine.request import User
 from pyverno.errors import EvaluationError, HostError, HostUnavailableError, NotFoundError, PyvernoError
 from pyverno.kube.apipath import ApiPath, object_path
@@ -109,6 +110,7 @@ class ClusterHost:
         global_entries: GlobalEntries | None = None,
         config_maps: Informer | None = None,
         registries: Registries | None = None,
+        record_keys: Callable[[], RecordKeys] = lambda: NO_RECORD_KEYS,
         seconds: float = 10.0,
     ) -> None:
         """Take the client and the loop that it lives on; `system` is clock, randomness and name service."""
@@ -126,6 +128,7 @@ class ClusterHost:
         self._decisions: dict[tuple[object, ...], Decision] = {}
         self._reads: Reads | None = None
         self._registries = registries
+        self._record_keys = record_keys
 
     def noting(self, reads: Reads) -> Self:
         """Return the same host for one evaluation whose reads are recorded."""
@@ -210,6 +213,11 @@ class ClusterHost:
     def image_source(self) -> ImageSource:
         """The source of images from registries; None in installations without a registry client."""
         return NO_IMAGES if self._registries is None else self._registries(self._ask_registry, self._deadline)
+
+    @property
+    def record_keys(self) -> RecordKeys:
+        """The keys of the installation that seal records of verified images; none until they have been read."""
+        return self._record_keys()
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Return a registry's data about an image."""

@@ -19,6 +19,7 @@ from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.engine.imagesource import ImageSource
+    from pyverno.engine.imageverification.recordkeys import RecordKeys
 
     # CEL is imported only where a policy is written in it
     from pyverno.lang.cel.host import AuthorizationCheck, Decision
@@ -68,6 +69,11 @@ class Host(ExpressionHost, Protocol):
     @property
     def image_source(self) -> ImageSource:
         """Registry contents: digests, signatures, and the trust root."""
+        ...
+
+    @property
+    def record_keys(self) -> RecordKeys:
+        """The keys that seal records of verified images; none where no installation has made any."""
         ...
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
@@ -166,6 +172,13 @@ class NoHost:
         from pyverno.engine.imagesource import NO_IMAGES
 
         return NO_IMAGES
+
+    @property
+    def record_keys(self) -> RecordKeys:
+        """No keys: no record counts."""
+        from pyverno.engine.imageverification.recordkeys import NO_RECORD_KEYS
+
+        return NO_RECORD_KEYS
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Raise HostUnavailableError."""

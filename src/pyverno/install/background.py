@@ -51,7 +51,8 @@ def _namespace_rules() -> list[JSONObject]:
     return [
         rule(["kyverno.io"], ["updaterequests"], [*READ, "create", "update", "patch", "delete"]),
         rule(["kyverno.io"], ["updaterequests/status"], ["update", "patch"]),
-        rule([""], ["secrets"], ["get"]),  # of deleted objects, whose names are those of UpdateRequests
+        # the keys of image records, and deleted objects, whose names are those of UpdateRequests
+        rule([""], ["secrets"], ["get"]),
         rule(["coordination.k8s.io"], ["leases"], ["create"]),
         rule(["coordination.k8s.io"], ["leases"], ["get", "update", "patch"], leases),
     ]

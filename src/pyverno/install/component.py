@@ -19,6 +19,7 @@ from pyverno.value import dataclass, field
 __all__ = [
     "RBAC",
     "READ",
+    "RECORD_KEYS",
     "Component",
     "Workload",
     "component_identity",
@@ -32,6 +33,9 @@ __all__ = [
 
 RBAC: Final = "rbac.authorization.k8s.io"
 READ: Final = ["get", "list", "watch"]
+RECORD_KEYS: Final = "kyverno-image-record-keys"
+"""The Secret with the keys of image records."""
+
 _PART_OF: Final = {"app.kubernetes.io/part-of": "kyverno", "app.kubernetes.io/name": "kyverno"}
 _TOKENS: Final = "/var/run/secrets"
 _TOKEN_SECONDS: Final = 3600

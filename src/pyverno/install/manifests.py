@@ -13,6 +13,7 @@ from pyverno.install.cleanup import CLEANUP
 from pyverno.install.component import (
     RBAC,
     READ,
+    RECORD_KEYS,
     Component,
     Workload,
     component_identity,
@@ -100,7 +101,7 @@ def _core_rules() -> list[JSONObject]:
 
 def _namespace_rules(settings: InstallSettings) -> list[JSONObject]:
     service = f"kyverno-svc.{settings.namespace}.svc"
-    secrets = [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", *settings.secrets]
+    secrets = [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", RECORD_KEYS, *settings.secrets]
     return [
         rule([""], ["secrets"], ["create"]),
         rule([""], ["secrets"], ["get", "list", "watch", "update"], secrets),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from pyverno.install.component import RBAC, READ, Component, policy_resources, rule
+from pyverno.install.component import RBAC, READ, RECORD_KEYS, Component, policy_resources, rule
 from pyverno.kube.json import JSONObject
 
 __all__ = ["REPORTS"]
@@ -39,6 +39,7 @@ def _namespace_rules() -> list[JSONObject]:
     return [
         rule(["coordination.k8s.io"], ["leases"], ["create"]),
         rule(["coordination.k8s.io"], ["leases"], ["get", "update"], ["kyverno-reports-controller"]),
+        rule([""], ["secrets"], ["get"], [RECORD_KEYS]),
     ]
 
 

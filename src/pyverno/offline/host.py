@@ -22,6 +22,7 @@ from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
     from pyverno.engine.imagesource import ImageSource
+    from pyverno.engine.imageverification.recordkeys import RecordKeys
 
 __all__ = ["OfflineHost", "RecordedAnswer"]
 
@@ -123,6 +124,13 @@ class OfflineHost:
         from pyverno.engine.imagesource import NO_IMAGES  # few policies read images
 
         return NO_IMAGES
+
+    @property
+    def record_keys(self) -> RecordKeys:
+        """No keys: an installation's records of verified images cannot be checked here."""
+        from pyverno.engine.imageverification.recordkeys import NO_RECORD_KEYS  # few policies read images
+
+        return NO_RECORD_KEYS
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> JSONObject:
         """Return the recorded data of an image, else that of its registry."""

@@ -82,12 +82,14 @@ def merge_results(
     *,
     is_scanned: Callable[[JSONObject], bool] = lambda _item: False,
     is_current: Callable[[JSONObject], bool] = lambda _item: True,
+    is_kept: Callable[[JSONObject], bool] = lambda _item: True,
 ) -> list[JSONObject]:
     """Return the results of an object in the order of reports, each as `bounded_result` leaves it.
 
     `existing` are those of the present report, `scanned` those of a background scan and `others` those of ephemeral
     reports, oldest first. `is_scanned` returns whether only the scan may give a result: such results of other origins
-    are dropped. `is_current` returns whether policy and rule still exist. The newest result wins; among equally old
+    are dropped. `is_current` returns whether policy and rule still exist. An existing result that is not kept only
+    lends its timestamp to the same result. The newest result wins; among equally old
     ones the last, because timestamps are in seconds.
 
     >>> def item(result, seconds):
@@ -97,9 +99,11 @@ def merge_results(
     >>> merge_results([item("pass", 5)], [item("pass", 9)], ())[0]["timestamp"]
     {'seconds': 5}
     """
-    before = {_key(item): item for item in existing}
+    known_before = list(existing)
+    kept = {_key(item): item for item in known_before if is_kept(item)}
+    before = {_key(item): item for item in known_before} | kept
     found: dict[ResultKey, JSONObject] = {}
-    for item in before.values():
+    for item in kept.values():
         if is_current(item) and not is_scanned(item):
             found[_key(item)] = item
     for item in map(bounded_result, others):

@@ -10,6 +10,7 @@ from typing import Protocol, runtime_checkable
 
 from pyverno.engine.engine import Engine
 from pyverno.engine.host import Host
+from pyverno.engine.imageverification.annotations import RecordedObject, carries_records, without_foreign
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.request import Request, User
 from pyverno.errors import HostError, HostUnavailableError, PyvernoError, UsageError
@@ -20,6 +21,7 @@ from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError, service_unavailable
 from pyverno.policy.kinds import CEL_MUTATION_KINDS, RULE_KINDS
 from pyverno.telemetry.observer import AdmissionOutcome
+from pyverno.value import replace
 from pyverno.webhook.configuration import Configuration
 from pyverno.webhook.nonblocking import NonblockingHost
 from pyverno.webhook.policies import Policies
@@ -127,14 +129,17 @@ def answer(
             _check_are_gone(missing, host)
         later = known.auditing(route) if defers else None
         policies = known.deciding(route) if later else known.for_user(route, request.user.username)
-        if not len(policies) and not later:
+        judged = _without_foreign_records(request, host) if route.webhook_type is WebhookType.MUTATE else request
+        if not len(policies) and not later and judged is request:
             return ALLOWED
         asked, budget = host, None
         if isinstance(host, NonblockingHost):  # checked first: checking a protocol is slow
             budget = host.budget(deadline, request.settings.context_bytes)
         elif isinstance(host, UserScopedHost):
             asked = host.for_request(request.user, deadline)
-        review = Engine(policies, asked).review(request, _PHASES[route.webhook_type], budget=budget, deadline=deadline)
+        review = Engine(policies, asked).review(judged, _PHASES[route.webhook_type], budget=budget, deadline=deadline)
+        if judged is not request:
+            review = replace(review, request=request)  # the patch is for the object that the API server holds
         decision = review.decision
     except StatusError:
         raise
@@ -167,6 +172,16 @@ def passes_unseen(
     if kind.group in _OWN_GROUPS and kind.kind in _OWN_KINDS:
         return ALLOWED
     return None
+
+
+def _without_foreign_records(request: Request, host: Host) -> Request:
+    """Return the request without the records of verified images in its object that are not ours."""
+    if not isinstance(request.object, dict) or not carries_records(request.object):
+        return request
+    is_stored = isinstance(request.old, dict)
+    held = RecordedObject.of(request.gvk, request.namespace, request.old, is_stored=is_stored)
+    found = without_foreign(request.object, request.old, held, host.record_keys)
+    return request if found is request.object else request.with_object(found)  # guard: a foreign record is removed
 
 
 def _check_are_gone(places: Sequence[tuple[str, str, str]], host: Host) -> None:

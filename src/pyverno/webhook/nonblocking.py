@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final, NoReturn, Protocol, runtime_checkable
 
 from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
+from pyverno.engine.imageverification.recordkeys import RecordKeys
 from pyverno.engine.timeslice import MAX_CONTEXT_BYTES, TimeSliceBudget
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
@@ -123,6 +124,11 @@ class NonblockingHost:
     def image_source(self) -> NoReturn:
         """Move the review to a worker."""
         raise NeedsWorkerError
+
+    @property
+    def record_keys(self) -> RecordKeys:
+        """The keys that seal records of verified images."""
+        return self._host.record_keys
 
     def image_data(self, image: str, *, credentials: JSONObject | None) -> NoReturn:
         """Move the review to a worker."""

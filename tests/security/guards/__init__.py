@@ -80,6 +80,7 @@ GUARDS: Final = (
 
 WITHOUT_GUARD: Final = {
     "test_source.py": "looks at the source; its own test plants what it must find",
+    "test_claims.py": "looks at the source; its own test plants what it must find",
     "test_guards.py": "looks at this table",
     "test_most_of_these_rules_err": "looks at the other test of its file",
     "test_a_call_on_large_arguments_ends_soon": "takes the time, at night only; its twins count steps",

@@ -302,14 +302,6 @@ _ROWS: Final[tuple[tuple[str, str, str, str, str], ...]] = (
         "return self.ledger is not None",
     ),
     (
-        "the record of a request admits nothing",
-        "tests/unit/engine/actions/test_verify_images.py"
-        "::test_a_forged_record_admits_nothing_where_the_mutating_webhook_was_away",
-        "engine/actions/verify_images.py",
-        "if run.request.is_background or run.is_delete:",
-        "if True:",
-    ),
-    (
         "Notary: an attestation is signed itself",
         _REFERRER,
         "engine/imageverification/verifier.py",

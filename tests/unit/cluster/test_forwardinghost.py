@@ -11,8 +11,8 @@ from pyverno.errors import EvaluationError
 from pyverno.lang.cel.host import AuthorizationCheck
 from pyverno.lang.runtime import ExpressionHost
 
-NOT_READ = frozenset({"allows_http_in_namespaces", "kinds", "recorded_variables", "supplies_variables"})
-"""Members that need no record: their change evaluates every object again, or no cluster has them."""
+NOT_READ = frozenset({"allows_http_in_namespaces", "kinds", "record_keys", "recorded_variables", "supplies_variables"})
+"""Members that need no record: their change evaluates every object again, or changes no result."""
 
 
 def members(*protocols: type) -> set[str]:

@@ -10,6 +10,7 @@ import yaml
 from pyverno.cli.controller.services import REQUIRED
 from pyverno.cluster.access import SERVICE_ACCOUNT
 from pyverno.cluster.egress import SCOPED_TOKEN
+from pyverno.controllers.state.recordkeys import RECORD_KEYS
 from pyverno.engine.engine import Engine
 from pyverno.engine.phases import VALIDATING
 from pyverno.engine.request import Request
@@ -80,13 +81,15 @@ def test_the_controller_is_bound_to_no_wildcard() -> None:
         ("webhookconfigurations", "admissionpolicies", "admissionpolicybindings"),
     )
     assert {f"{word}{thing}" for word in words for thing in things} | GENERATED | REPORTS == written
-    [deleted, secrets] = sorted(
+    [deleted, secrets, *others] = sorted(
         (rule for kind, rule in rules if kind == "Role" and "get" in rule["verbs"] and "secrets" in rule["resources"]),
         key=lambda rule: "resourceNames" in rule,
     )
     assert ["get"] == deleted["verbs"]  # deleted objects have the names of requests
     service = "kyverno-svc.kyverno.svc"
-    assert [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", "collector"] == secrets["resourceNames"]
+    expected = [f"{service}.kyverno-tls-ca", f"{service}.kyverno-tls-pair", RECORD_KEYS, "collector"]
+    named = [(rule["resourceNames"], rule["verbs"]) for rule in others]
+    assert (expected, [([RECORD_KEYS], ["get"])]) == (secrets["resourceNames"], named)
 
 
 @pytest.mark.parametrize("part", ["admission", "background", "reports"])

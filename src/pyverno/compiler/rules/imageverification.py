@@ -5,6 +5,7 @@ Attestors without variables are read here, once, so that what cannot be verified
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from functools import partial
 from typing import Final
@@ -17,7 +18,7 @@ from pyverno.errors import ValueSyntaxError, VerificationError
 from pyverno.images import Extractors, compile_extractors
 from pyverno.images.verification.stored import SignatureForm
 from pyverno.kube.imageref.globs import exempting, selecting
-from pyverno.kube.json import JSON, JSONObject
+from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.kube.yaml.fieldpath import Path
 from pyverno.lang.pattern.literal import as_plain, as_plain_within
 from pyverno.lang.template import DataMark
@@ -43,8 +44,15 @@ def lower_verify_images(rule: Rule, images: WrittenImages, parser: Parser) -> tu
         except ValueSyntaxError as error:
             parser.report(error.message, (*rule.path, "imageExtractors"), code="image-extractor")
     checked = any(block.required or block.verifies_digest for block in blocks)
-    check = ImagesCheck(rule.name, blocks, extractors) if checked else None
-    return VerifyImages(rule.name, blocks, extractors), check
+    content = _content(rule, images)
+    check = ImagesCheck(rule.name, blocks, extractors, content) if checked else None
+    return VerifyImages(rule.name, blocks, extractors, content), check
+
+
+def _content(rule: Rule, images: WrittenImages) -> str:
+    """Return a hash of everything that a rule says of images: a record of another content does not count."""
+    said = [[each.raw for each in images.entries], rule.image_extractors, rule.raw.get("context")]
+    return hashlib.sha256(encode(said).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _block(written: ImageVerification, parser: Parser) -> ImageBlock:

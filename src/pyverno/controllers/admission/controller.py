@@ -23,6 +23,7 @@ from pyverno.controllers.webhooks.fixed import CLEANUP_PATH
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.report.seals import ReportSeals
 from pyverno.telemetry.metrics import Metrics
 from pyverno.telemetry.observer import Observer, Observers
 from pyverno.webhook.cleanupreviews import cleanup_paths
@@ -58,7 +59,11 @@ class AdmissionController:
         self._client, self._cluster, self._hosts = foundation.client, foundation.state, foundation.hosts
         self._metrics = metrics = foundation.metrics
         self._leader = AdmissionLeader(
-            self._client, settings.leader, self._cluster, metrics, (self._hosts.status.controller,)
+            self._client,
+            settings.leader,
+            self._cluster,
+            metrics,
+            (self._hosts.status.controller, self._hosts.record_keys.controller(metrics)),
         )
         self._followup = Followup(
             self._client,
@@ -67,6 +72,7 @@ class AdmissionController:
             foundation.events,
             observer,
             host=self._hosts.host,
+            seals=ReportSeals(lambda: self._hosts.record_keys.keys),
             metrics=metrics,
         )
         self._server: WebhookServer | None = None
@@ -117,10 +123,12 @@ class AdmissionController:
             if self._settings.generates_mutating:
                 check_mutating(self._cluster.kinds)
             await self._leader.certificates.start()
+            await self._hosts.record_keys.start()
             server = await self._serve()
             start(self._handshake.run(self._settings.address, server.port))
             leading = start(self._leader.campaign())
             start(self._followup.run())
+            start(self._hosts.record_keys.follow())
             start(self._leader.certificates.follow())
             foundation.follow()
             await foundation.parts.wait(stop)

@@ -24,7 +24,8 @@ from pyverno.telemetry.observer import AdmissionOutcome, Observer, Observers
 from pyverno.value import dataclass
 
 if TYPE_CHECKING:
-    from pyverno.telemetry.metrics import Metrics
+    from pyverno.report.seals import ReportSeals
+from pyverno.telemetry.metrics import Metrics
 
 __all__ = ["Followup", "FollowupSettings"]
 
@@ -54,9 +55,10 @@ class Followup:
         events: Events,
         *observers: Observer,
         host: Callable[[], Host],
+        seals: ReportSeals,
         metrics: Metrics | None = None,
     ) -> None:
-        """Take the client, the settings, the cluster state, the writer of events, and the source of hosts.
+        """Take the client, the settings, the cluster state, the writer of events, the source of hosts, and seals.
 
         `observers` are further observers of policies evaluated after the response.
         """
@@ -67,6 +69,7 @@ class Followup:
             settings.reports,
             kinds=lambda: cluster.kinds,
             version_of=cluster.store.version_of,
+            seals=seals,
             metrics=metrics,
         )
         self._writer = UpdateRequestWriter(

@@ -25,6 +25,7 @@ from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import RULE_KINDS
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS, REPORT_GROUP, Reported, ReportParts, admission_report
 from pyverno.report.objectmark import mark_of
+from pyverno.report.seals import ReportSeals
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass, field
 
@@ -89,10 +90,15 @@ class AdmissionReports:
         *,
         kinds: Callable[[], KindTable],
         version_of: Callable[[PolicyInfo], str],
+        seals: ReportSeals,
         metrics: Metrics | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """Take the client, the settings, the served kinds, and a lookup of policies' versions ("" = unknown)."""
+        """Take the client, the settings, the served kinds, and a lookup of policies' versions ("" = unknown).
+
+        Reports without a seal are not merged.
+        """
+        self._seals = seals
         self._metrics = metrics
         self._client = client
         self._settings = settings
@@ -224,7 +230,7 @@ class AdmissionReports:
     async def _write_one(self, about: Reported, parts: ReportParts, seconds: int) -> None:
         if not self._breaker.passes():
             return
-        body = admission_report(about, parts, seconds, version_of=self._version_of)
+        body = self._seals.seal(admission_report(about, parts, seconds, version_of=self._version_of))
         namespace = about.resource.namespace
         try:
             await self._client.submit(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace)

@@ -29,6 +29,7 @@ from pyverno.controllers.state.policystore import Identity
 from pyverno.controllers.writeguard import QuarantinedError, WriteGuard, WriteKey
 from pyverno.errors import UsageError
 from pyverno.policy.updaterequest import UPDATE_REQUESTS
+from pyverno.report.seals import ReportSeals
 from pyverno.telemetry.catalog import METRICS
 from pyverno.telemetry.metrics import Metrics
 
@@ -54,6 +55,7 @@ class BackgroundController:
             settings.reports,
             kinds=lambda: self._state.kinds,
             version_of=self._state.store.version_of,
+            seals=ReportSeals(lambda: foundation.hosts.record_keys.keys),
             metrics=metrics,
         )
         context = BackgroundContext(
@@ -147,6 +149,8 @@ class BackgroundController:
                     "the cluster does not serve updaterequests.kyverno.io: "
                     "install the definitions with `pyverno install --dry-run | kubectl apply --server-side -f -`"
                 )
+            await foundation.hosts.record_keys.look()
+            start(foundation.hosts.record_keys.follow())
             self._has_begun = True
             start(self._requests.informer.run())
             start(self._requests.wakeups.run())

@@ -23,6 +23,7 @@ from pyverno.engine.rule import PolicyInfo
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS, Reported, background_report
+from pyverno.report.seals import ReportSeals
 from pyverno.value import dataclass, field
 
 if TYPE_CHECKING:
@@ -74,9 +75,14 @@ class ResultReports:
         *,
         kinds: Callable[[], KindTable],
         version_of: Callable[[PolicyInfo], str],
+        seals: ReportSeals,
         metrics: Metrics | None = None,
     ) -> None:
-        """Take the client, the settings, the served kinds, and a lookup of policies' versions ("" = unknown)."""
+        """Take the client, the settings, the served kinds, and a lookup of policies' versions ("" = unknown).
+
+        Reports without a seal are not merged.
+        """
+        self._seals = seals
         self._client = client
         self._settings = settings
         self._kinds = kinds
@@ -128,7 +134,9 @@ class ResultReports:
         if not self._breaker.passes():
             return
         about = noted.about
-        body = background_report(about.resource, about.uid, noted.results, noted.seconds, version_of=self._version_of)
+        body = self._seals.seal(
+            background_report(about.resource, about.uid, noted.results, noted.seconds, version_of=self._version_of)
+        )
         namespace = noted.about.resource.namespace
         try:
             await self._client.submit(EPHEMERAL_REPORTS[0 if namespace else 1], body, namespace)

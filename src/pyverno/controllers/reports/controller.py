@@ -18,6 +18,7 @@ from pyverno.errors import UsageError
 from pyverno.kube.gvk import GVR
 from pyverno.kube.reportapis import OPENREPORTS, POLICY_REPORTS, ReportApi
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS
+from pyverno.report.seals import ReportSeals
 from pyverno.telemetry.catalog import METRICS
 from pyverno.telemetry.metrics import Metrics
 
@@ -66,7 +67,9 @@ class ReportsController:
         try:
             await foundation.begin()
             self._check_definitions()
+            await foundation.hosts.record_keys.look()
             leading = foundation.parts.start(self._leader.campaign())
+            foundation.parts.start(foundation.hosts.record_keys.follow())
             foundation.follow()
             await foundation.parts.wait(stop)
             leading.cancel()
@@ -87,6 +90,7 @@ class ReportsController:
                 self._foundation.hosts.host,
                 self._foundation.emit,
                 self.metrics,
+                ReportSeals(lambda: self._foundation.hosts.record_keys.keys),
                 self._replaced(),
             )
         )

@@ -21,6 +21,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.report.ephemeral import EPHEMERAL_REPORTS
 from pyverno.report.objectmark import MARK
+from pyverno.report.seals import ReportSeals
 from pyverno.value import dataclass
 
 __all__ = ["Ephemeral", "Ephemerals"]
@@ -47,6 +48,7 @@ class Ephemeral:
     results: tuple[JSONObject, ...]
     mark: str = ""
     """What the object has to fit, "" for results that no answer gave."""
+    is_ours: bool = False
 
     @property
     def gvr(self) -> GVR:
@@ -66,6 +68,7 @@ class Ephemerals:
         kinds: Callable[[], KindTable],
         *,
         collect_seconds: float,
+        seals: ReportSeals,
         on_change: Callable[[ObjectId], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -73,6 +76,7 @@ class Ephemerals:
         self.informers = tuple(Informer(client, gvr) for gvr in EPHEMERAL_REPORTS)
         self._kinds = kinds
         self._collect_seconds = collect_seconds
+        self._seals = seals
         self._on_change = on_change
         self._now = now
         self._places: dict[ObjectId, dict[Place, float]] = {}
@@ -92,11 +96,19 @@ class Ephemerals:
         yield from tuple(self._places)
 
     def find(self, id: ObjectId) -> tuple[Ephemeral, ...]:
-        """Return the reports about an object, oldest first."""
-        found = (self._read(id, *place) for place in self._places.get(id, ()))
-        return tuple(
-            sorted((each for each in found if each is not None), key=lambda each: (each.created, each.version))
-        )
+        """Return the reports about an object that we sealed, oldest first."""
+        ours = (each for each in self._all(id) if each.is_ours)
+        return tuple(sorted(ours, key=lambda each: (each.created, each.version)))
+
+    def foreign(self, id: ObjectId) -> tuple[Ephemeral, ...]:
+        """Return the reports about an object that somebody else wrote, or cannot be told apart without keys."""
+        return tuple(each for each in self._all(id) if not each.is_ours)
+
+    def _all(self, id: ObjectId) -> Iterator[Ephemeral]:
+        for place in tuple(self._places.get(id, ())):
+            found = self._read(id, *place)
+            if found is not None:
+                yield found
 
     def seconds_left(self, id: ObjectId) -> float:
         """Return for how many seconds the reports about an object are still collected."""
@@ -113,6 +125,7 @@ class Ephemerals:
             return None
         metadata = body["metadata"]
         results = (body.get("spec") or {}).get("results") or ()
+        is_ours = self._seals.holds(body)  # guard: a foreign ephemeral report is not merged
         return Ephemeral(
             id,
             namespace,
@@ -124,6 +137,7 @@ class Ephemerals:
             bool(metadata.get("ownerReferences")),
             tuple(item for item in results if isinstance(item, dict)),
             str((metadata.get("annotations") or {}).get(MARK) or ""),
+            is_ours=is_ours,
         )
 
     def _take(self, notice: Notice, body: JSONObject) -> None:

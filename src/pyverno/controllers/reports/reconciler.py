@@ -27,6 +27,7 @@ from pyverno.kube.reportapis import ReportApi
 from pyverno.kube.status import StatusError
 from pyverno.report.objectmark import fits
 from pyverno.report.objectreport import ReportSubject, merge_results, reports_of, subject_of
+from pyverno.report.seals import ReportSeals
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["ReportReconciler"]
@@ -34,6 +35,7 @@ __all__ = ["ReportReconciler"]
 _NAMELESS: Final = "name:"
 _YOUNG_SECONDS: Final = 120.0
 _LOOK_SECONDS: Final = 5.0
+_KEY_SECONDS: Final = 1.0
 _NOT_FOUND: Final = 404
 _CONFLICT: Final = 409
 _FORBIDDEN: Final = 403
@@ -58,6 +60,7 @@ class _CollectedResults:
     waiting: Sequence[Ephemeral] = ()
     further: tuple[ResourceRef, list[JSONObject]] | None = None
     existing: Mapping[str, JSONObject] = field(default_factory=dict)
+    is_ours: Callable[[JSONObject], bool] = lambda _body: False
 
     def subject(self, uid: str) -> ReportSubject | None:
         """Return the object as reports name it."""
@@ -74,6 +77,12 @@ class _CollectedResults:
         """The results in the present reports."""
         return (item for body in self.existing.values() for item in body.get("results") or ())
 
+    def kept(self) -> Callable[[JSONObject], bool]:
+        """Return whether a result is one that we wrote into a present report."""
+        ours = [body for body in self.existing.values() if self.is_ours(body)]  # guard: a foreign result is not kept
+        written = {id(item) for body in ours for item in body.get("results") or ()}
+        return lambda item: id(item) in written
+
 
 class ReportReconciler:
     """Reconciles by object; `on_violations` gets the results of the scan that are new in a report."""
@@ -87,6 +96,7 @@ class ReportReconciler:
         ephemerals: Ephemerals,
         *,
         kinds: Callable[[], KindTable],
+        seals: ReportSeals,
         is_current: Callable[[JSONObject], bool],
         further: Results,
         on_violations: Callable[[ResourceRef, Sequence[RuleResult]], None],
@@ -95,7 +105,8 @@ class ReportReconciler:
     ) -> None:
         """Take the parts; `is_current` states whether policy and rule of a result still exist.
 
-        `on_unconfirmed` is called for each ephemeral report that does not fit its object.
+        `on_unconfirmed` is called for each ephemeral report that does not fit its object. Reports
+        that our keys do not seal are not merged: ephemeral ones are deleted, the others are written anew.
         """
         self._client = client
         self._api = api
@@ -103,6 +114,7 @@ class ReportReconciler:
         self._index = index
         self._ephemerals = ephemerals
         self._kinds = kinds
+        self._seals = seals
         self._is_current = is_current
         self._further = further
         self._on_violations = on_violations
@@ -114,14 +126,14 @@ class ReportReconciler:
 
         While ephemeral reports about it are collected, the object waits, so that all of them are one write.
         """
+        must_wait = await self._refuse_foreign(id)
         seconds = self._ephemerals.seconds_left(id)
         if seconds:
             await self._adopt(id)
             return Again(seconds, is_pending=True)
         try:
-            if id.uid.startswith(_NAMELESS):
-                return await self._find_subject(id)
-            return await self._reconcile(id)
+            again = await (self._find_subject(id) if id.uid.startswith(_NAMELESS) else self._reconcile(id))
+            return again or (Again(_KEY_SECONDS) if must_wait else None)
         finally:
             self._scanner.done(id)
 
@@ -141,7 +153,7 @@ class ReportReconciler:
             if is_written:
                 return again
         names = (id.uid, *(() if note is None else note.digests))
-        found = replace(found, existing=await self._existing(id, names))
+        found = replace(found, existing=await self._existing(id, names), is_ours=self._seals.holds)
         subject = found.subject(id.uid)
         if subject is None:
             return None
@@ -178,10 +190,11 @@ class ReportReconciler:
             found.results,
             _first_of_each(scanned),
             (item for each in found.waiting for item in each.results),
+            is_kept=found.kept(),
             is_scanned=lambda item: bool(evaluated) and info is not None and decides(item, info, id.namespace),
             is_current=lambda item: self._is_current(item) and UNREADABLE not in (item.get("properties") or {}),
         )
-        reports = list(reports_of(subject, items, self._api))
+        reports = [self._seals.seal(each) for each in reports_of(subject, items, self._api)]
         await self._write(id, reports, found.existing)
         for entry, evaluation in evaluated:
             entry.reported = evaluation.outcome.digest
@@ -295,17 +308,20 @@ class ReportReconciler:
             return Again(_LOOK_SECONDS)
         real = id._replace(uid=uid)
         evaluated = await self._scanner.evaluate(real)
-        found = _CollectedResults(evaluated, waiting, existing=await self._existing(real, (uid,)))
+        existing = await self._existing(real, (uid,))
+        found = _CollectedResults(evaluated, waiting, existing=existing, is_ours=self._seals.holds)
         return await self._merge(real, ReportSubject(waiting[-1].ref, uid), found)
 
     # -------------------------------------------------------------------------------------------------------- writes
 
     async def _existing(self, id: ObjectId, names: Iterable[str]) -> dict[str, JSONObject]:
-        """Return the reports of an object that are ours, by name."""
+        """Return the reports of an object that are ours, or have a name of ours, by name."""
         found: dict[str, JSONObject] = {}
         for name in dict.fromkeys(names):
             body = await self._read(id, name)
-            if body is not None and (body["metadata"].get("labels") or {}).get(_MANAGED_BY) == "kyverno":
+            if body is None:
+                continue
+            if name == id.uid or (body["metadata"].get("labels") or {}).get(_MANAGED_BY) == "kyverno":
                 found[name] = body
         return found
 
@@ -325,7 +341,7 @@ class ReportReconciler:
             try:
                 if before is None:
                     await self._client.submit(gvr, body, id.namespace)
-                elif not _is_same(before, body):
+                elif not (_is_same(before, body) and (self._seals.holds(before) or not self._seals.can_check)):
                     await self._client.update(gvr, _update(before, body), id.namespace)
             except StatusError as error:
                 if not _is_ending(error, before):
@@ -356,6 +372,15 @@ class ReportReconciler:
         except StatusError as error:
             if error.status not in (_NOT_FOUND, _CONFLICT, _FORBIDDEN):
                 raise
+
+    async def _refuse_foreign(self, id: ObjectId) -> bool:
+        """Delete ephemeral reports that no controller wrote; return whether some wait for the keys to check them by."""
+        foreign = self._ephemerals.foreign(id)
+        if not self._seals.can_check:
+            return bool(foreign)
+        for each in foreign:
+            await self._consume(each)
+        return False
 
     async def _consume(self, each: Ephemeral) -> None:
         """Delete an ephemeral report that is merged; a newer one of the same name stays."""
@@ -393,8 +418,8 @@ def _is_same(before: JSONObject, body: JSONObject) -> bool:
 def _update(before: JSONObject, body: JSONObject) -> JSONObject:
     """Return a report with the metadata that others gave it."""
     old, new = before["metadata"], body["metadata"]
-    labels = {**(old.get("labels") or {}), **new["labels"]}
-    return {**body, "metadata": {**old, **new, "labels": labels}}
+    merged = {name: {**(old.get(name) or {}), **(new.get(name) or {})} for name in ("labels", "annotations")}
+    return {**body, "metadata": {**old, **new, **{name: found for name, found in merged.items() if found}}}
 
 
 def _is_ending(error: StatusError, before: JSONObject | None) -> bool:

@@ -19,6 +19,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.reportapis import ReportApi
 from pyverno.report.objectreport import results_digest, subject_of
+from pyverno.report.seals import ReportSeals
 from pyverno.value import dataclass, field
 
 __all__ = ["OURS", "Listed", "NoteKey", "PolicyName", "ReportIndex", "ReportNote", "resource_of"]
@@ -72,10 +73,11 @@ class ReportIndex:
         kinds: Callable[[], KindTable],
         *,
         match_scan: Callable[[ObjectId, bytes], bool],
+        seals: ReportSeals,
         on_change: Callable[[ObjectId], None],
         on_list: Callable[[GVR, Listed], None],
     ) -> None:
-        """Take the client, the API of reports, and what compares a digest with that of the scan.
+        """Take the client, the API of reports, what compares a digest with that of the scan, and seals.
 
         `on_list` is called after a list of all reports of a resource with the packed uids of their objects, by
         namespace.
@@ -84,6 +86,7 @@ class ReportIndex:
         self.feeds = tuple(Feed(client, gvr, self, selector=OURS) for gvr in (api.namespaced, api.cluster))
         self._kinds = kinds
         self._match_scan = match_scan
+        self._seals = seals
         self._on_change = on_change
         self._on_list = on_list
         self._listing: dict[GVR, dict[str, set[bytes]]] = {}
@@ -153,6 +156,8 @@ class ReportIndex:
         group, resource = resource_of(subject.ref.api_version, subject.ref.kind, self._kinds())
         id = ObjectId(group, resource, subject.ref.namespace, subject.uid)
         name, digest = body["metadata"]["name"], results_digest(body.get("results") or ())
+        if self._seals.can_check and not self._seals.holds(body):
+            digest = b"?"
         key = _key(id)
         if gvr in self._listing:
             self._listing[gvr].setdefault(key[0], set()).add(key[1])

@@ -32,6 +32,7 @@ from pyverno.kube.gvk import GVK, GVR
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.reportapis import ReportApi
 from pyverno.kube.status import StatusError
+from pyverno.report.seals import ReportSeals
 from pyverno.telemetry.metrics import Metrics
 from pyverno.value import dataclass, replace
 
@@ -62,6 +63,7 @@ class WorkContext:
     host: Callable[[], Host]
     emit: Callable[[Event], None]
     metrics: Metrics
+    seals: ReportSeals
     replaced: tuple[GVR, ...] = ()
 
 
@@ -93,11 +95,16 @@ class ReportsWork:
             context.api,
             lambda: state.kinds,
             match_scan=self.scanner.is_report_of_scan,
+            seals=context.seals,
             on_change=self._add,
             on_list=self.scanner.check_listed,
         )
         self._ephemerals = Ephemerals(
-            client, lambda: state.kinds, collect_seconds=settings.collect_seconds, on_change=self._add_collected
+            client,
+            lambda: state.kinds,
+            collect_seconds=settings.collect_seconds,
+            seals=context.seals,
+            on_change=self._add_collected,
         )
         self._currency = Currency(state.store.compiled, self.admission)
         self._reconciler = ReportReconciler(
@@ -107,6 +114,7 @@ class ReportsWork:
             self._index,
             self._ephemerals,
             kinds=lambda: state.kinds,
+            seals=context.seals,
             is_current=self._currency.is_current,
             further=self.unreadable,
             on_violations=self.violations.note,

@@ -54,7 +54,14 @@ class Foundation:
         )
         self._events_client = Client(access, qps=settings.events_qps, burst=settings.events_burst, on_request=on_query)
         self.parts = Tasks()
-        self.hosts = HostFactory(self.client, settings.hosts, lambda: self.state.kinds, emit=self.emit, system=system)
+        self.hosts = HostFactory(
+            self.client,
+            settings.hosts,
+            lambda: self.state.kinds,
+            emit=self.emit,
+            system=system,
+            namespace=settings.namespace,
+        )
         self.state = ClusterState(self.client, settings.state, self.hosts, self.parts.start, metrics)
         self.events = Events(
             self._events_client,

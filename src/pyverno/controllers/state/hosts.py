@@ -18,6 +18,7 @@ from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice
 from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.state.entrystatus import EntryStatus
 from pyverno.controllers.state.globalcontext import ENTRY_VERSIONS, GlobalContext
+from pyverno.controllers.state.recordkeys import StoredRecordKeys
 from pyverno.controllers.state.registries import ClusterRegistries, RegistryFlags
 from pyverno.controllers.state.trustroot import FollowedRoot
 from pyverno.kube.gvk import GVR
@@ -60,8 +61,12 @@ class HostFactory:
         *,
         emit: Callable[[Event], None] = lambda _event: None,
         system: System | None = None,
+        namespace: str = "",
     ) -> None:
-        """Take the client, the settings, the served kinds, a receiver of events, and the clock of rules."""
+        """Take the client, the settings, the served kinds, a receiver of events, and the clock of rules.
+
+        `namespace` is that of the installation, if another one than that of its registries.
+        """
         self._system = system or System()
         self._client = client
         self._settings = settings
@@ -71,6 +76,8 @@ class HostFactory:
             client, settings.registries, settings.registry_connector or self._egress.connector
         )
         self._config_maps: Informer | None = None
+        self.record_keys = StoredRecordKeys(client, namespace or settings.registries.namespace)
+        """The keys of image records, which the caller follows; without that no record counts."""
         self.status = EntryStatus(client, self.entry_resource, emit)
         self.entries = GlobalContext(
             client,
@@ -111,6 +118,7 @@ class HostFactory:
             global_entries=self.entries,
             config_maps=self._config_maps,
             registries=self._registries.source,
+            record_keys=lambda: self.record_keys.keys,
         )
 
     def followed_root(self) -> FollowedRoot | None:

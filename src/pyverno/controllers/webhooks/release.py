@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from pyverno.cluster.client import Client
+from pyverno.controllers.state.recordkeys import RECORD_KEYS
 from pyverno.controllers.webhooks.writer import ConfigurationWriter
 from pyverno.errors import HostError
 from pyverno.kube.gvk import GVR
@@ -59,7 +60,7 @@ async def release(client: Client, namespace: str, *, seconds: float) -> list[str
 
 
 async def purge(client: Client, namespace: str) -> None:
-    """Delete the certificates and leases that the controllers made in their namespace; Secrets of others stay."""
+    """Delete the certificates, keys and leases that the controllers made in their namespace; Secrets of others stay."""
     for name in (f"kyverno-svc.{namespace}.svc.{word}" for word in _CERTIFICATES):
         try:
             found = await client.get(_SECRETS, name, namespace)
@@ -69,6 +70,7 @@ async def purge(client: Client, namespace: str) -> None:
             continue
         if _MANAGED_LABEL in (found["metadata"].get("labels") or {}):
             await _delete(client, _SECRETS, name, namespace)
+    await _delete(client, _SECRETS, RECORD_KEYS, namespace)
     for name in _LEASE_NAMES:
         await _delete(client, _LEASES, name, namespace)
 

@@ -7,6 +7,7 @@ same review has not verified. An error of a registry is an ERROR, never a pass a
 
 from __future__ import annotations
 
+import hashlib
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -14,13 +15,13 @@ from typing import TYPE_CHECKING
 from pyverno.engine.actions.deny import DenyCheck
 from pyverno.engine.actions.exemption import SkippedByException
 from pyverno.engine.imagesource import ImageAccess
-from pyverno.engine.imageverification.annotations import ImageStatus, read_statuses, with_statuses
+from pyverno.engine.imageverification.annotations import ImageRecord, ImageStatus
 from pyverno.engine.imageverification.demands import AttestationDemand, Demands, read_demands
 from pyverno.engine.imageverification.passes import PassKey
-from pyverno.engine.imageverification.pinning import pinned, text_at
+from pyverno.engine.imageverification.pinning import pinned
+from pyverno.engine.imageverification.records import RuleRecords
 from pyverno.engine.imageverification.verifier import ArtifactFinding, ImageAtWork, StatementFinding
 from pyverno.engine.redaction import redact_values
-from pyverno.engine.request import Operation
 from pyverno.engine.result import Status, Verdict
 from pyverno.engine.rule import Run
 from pyverno.engine.rules.conditions import Conditions
@@ -91,11 +92,12 @@ class _FailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _ImagesAction(SkippedByException):
-    """An action of a rule with `verifyImages`, on the images of an object."""
+    """An action of a rule with `verifyImages`, on the images of an object; `content` is a hash of what it demands."""
 
     rule: str
     blocks: tuple[ImageBlock, ...]
     extractors: Extractors | None = None
+    content: str = ""
 
     def run(self, run: Run) -> Sequence[Verdict]:
         """Find the images of the object and judge them; images that cannot be read are an ERROR."""
@@ -117,6 +119,22 @@ class _ImagesAction(SkippedByException):
         def judge(self, run: Run, resource: JSONObject, images: tuple[ImageInfo, ...]) -> Sequence[Verdict]:
             """Return the verdicts on these images."""
 
+    def records(self, run: Run) -> RuleRecords:
+        """Return what this rule knows of the images before it verifies any."""
+        return RuleRecords(run, self.rule, self.content, lambda image: self._rendered_demands(run, image))
+
+    def _rendered_demands(self, run: Run, image: ImageInfo) -> str:
+        """Return a hash of the demands that variables render; one that cannot be rendered is like no other."""
+        try:
+            found = [
+                _BlockAtWork(self.rule, block, image, run, ()).demands().constraints
+                for block in self.blocks
+                if block.demands is None and block.selects(image)
+            ]
+        except PyvernoError:
+            return "unknown"
+        return hashlib.sha256("/".join(found).encode()).hexdigest() if found else ""
+
 
 @dataclass(frozen=True, slots=True)
 class VerifyImages(_ImagesAction):
@@ -125,8 +143,7 @@ class VerifyImages(_ImagesAction):
     def judge(self, run: Run, resource: JSONObject, images: tuple[ImageInfo, ...]) -> Sequence[Verdict]:
         """Return a verdict for each image of each entry; the last one carries the changed object."""
         verdicts: list[Verdict] = []
-        statuses: dict[str, ImageStatus] = {}
-        recorded = _recorded_before(run, self.rule)
+        records = self.records(run)
         matched = False
         for block in self.blocks:
             judged: list[ImageInfo] = []
@@ -134,11 +151,12 @@ class VerifyImages(_ImagesAction):
                 if not block.selects(image):
                     continue
                 matched = True
-                before = recorded.get(image.reference)
-                if before in (ImageStatus.PASS, ImageStatus.SKIP) and _is_unchanged(run, image):
-                    _note(statuses, image.reference, before)
-                    continue
-                judged.append(image)
+                # a scan verifies again, so that its report shows signatures as they are now
+                before = None if run.request.is_background else records.before(image)
+                if before is not None:
+                    records.note(image.reference, before)
+                else:
+                    judged.append(image)
             for image in judged:
                 work = _BlockAtWork(self.rule, block, image, run, judged)
                 found, status = work.judge()
@@ -150,11 +168,10 @@ class VerifyImages(_ImagesAction):
                     verdicts.append(problem)
                 if status is not None:
                     named = image.reference if not digest else f"{work.at_work.repository}@{digest}"
-                    _note(statuses, named, status)
+                    records.note(named, work.record(status, self._rendered_demands(run, image)))
         if not matched:
             return ()
-        run.runtime.memory[_memory_key(run, self.rule)] = statuses
-        resource = with_statuses(resource, _policy_key(run), self.rule, statuses)
+        resource = records.write(resource)
         if resource is run.resource:
             return verdicts
         if not verdicts:
@@ -194,24 +211,21 @@ class ImagesCheck(_ImagesAction):
         return (Verdict(Status.SKIP, f"image skipped, skipped images: {listed}"),)
 
     def _statuses(self, run: Run, resource: JSONObject, images: Sequence[ImageInfo]) -> Mapping[str, ImageStatus]:
-        """Return what is known of the images: found in this review, or else verified now.
+        """Return what is known of the images: found in this review, recorded by us before, or else verified now.
 
-        The annotation of the object proves nothing, because a requester can write it: it is read only where nothing is
-        admitted, in scans and for deletions.
+        The annotation of a request proves nothing, because a requester can write it.
         """
-        if run.request.is_background or run.is_delete:
-            return read_statuses(resource, _policy_key(run), self.rule)
-        known: Mapping[str, ImageStatus] = run.runtime.memory.get(_memory_key(run, self.rule)) or {}
+        records = self.records(run)
+        known: Mapping[str, ImageStatus] = run.runtime.memory.get(records.memory_key) or {}
         statuses = dict(known)
-        recorded = _recorded_before(run, self.rule)
         for block in self.blocks:
             judged: list[ImageInfo] = []
             for image in images:
                 if image.reference in known or not block.selects(image):
                     continue
-                before = recorded.get(image.reference)
-                if before in (ImageStatus.PASS, ImageStatus.SKIP) and _is_unchanged(run, image):
-                    _note(statuses, image.reference, before)
+                before = records.before(image)
+                if before is not None:
+                    _note(statuses, image.reference, before.status)
                 else:
                     judged.append(image)
             for image in judged:
@@ -255,7 +269,7 @@ class _BlockAtWork:
             text = f"skipping image reference image {self._text}, policy {policy} ruleName {self._rule}"
             return (Verdict(Status.SKIP, text),), ImageStatus.SKIP
         try:
-            text = self._verify(self._demands())
+            text = self._verify(self.demands())
         except _FailedError as failed:
             return (Verdict(Status.FAIL, str(failed)),), ImageStatus.FAIL
         except BudgetExceededError as error:
@@ -282,7 +296,12 @@ class _BlockAtWork:
     def _failed(self, reason: str) -> str:
         return f"failed to verify image {self._text}: {reason}"
 
-    def _demands(self) -> Demands:
+    def record(self, status: ImageStatus, rendered: str) -> ImageRecord:
+        """Return what is recorded of the image: one that passed has a digest, which its verification has read."""
+        return ImageRecord(status, self.at_work.resolve().digest if status is ImageStatus.PASS else "", rendered)
+
+    def demands(self) -> Demands:
+        """Return what the entry demands of the image; raises PyvernoError subclasses where variables are missing."""
         if self._block.demands is not None:
             return self._block.demands
         run = self._run
@@ -419,27 +438,6 @@ def object_images(run: Run, resource: JSONObject, extractors: Extractors | None)
         mutate_registry=settings.mutates_registry,
         runtime=run.runtime,
     )
-
-
-def _policy_key(run: Run) -> str:
-    policy = run.rule.info.policy
-    return f"{policy.namespace}/{policy.name}"
-
-
-def _memory_key(run: Run, rule: str) -> tuple[str, str, str]:
-    return ("verified images of a rule", _policy_key(run), rule)
-
-
-def _recorded_before(run: Run, rule: str) -> Mapping[str, ImageStatus]:
-    """Return the records in the object before an update; the request's own annotations are ignored."""
-    if run.request.operation is not Operation.UPDATE or not isinstance(run.request.old, dict):
-        return {}
-    return read_statuses(run.request.old, _policy_key(run), rule)
-
-
-def _is_unchanged(run: Run, image: ImageInfo) -> bool:
-    before = text_at(run.request.old, image.steps)
-    return before is not None and before == text_at(run.resource, image.steps)
 
 
 def _note(statuses: dict[str, ImageStatus], image: str, status: ImageStatus) -> None:

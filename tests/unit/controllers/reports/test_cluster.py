@@ -26,6 +26,7 @@ from pyverno.report.ephemeral import EPHEMERAL_REPORTS
 from pyverno.telemetry.metrics import Metrics
 from pyverno.testing import install_definitions
 from pyverno.value import replace
+from tests.support.recordkeys import SEALS, SECRETS, key_secret
 from tests.unit.controllers.reports.policies import policy, validating
 
 PODS = GVR("", "v1", "pods")
@@ -100,6 +101,7 @@ async def stage(
             await install_definitions(client)
             for name in ("kyverno", "team"):
                 await client.create(NAMESPACES, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+                await client.create(SECRETS, key_secret(), name)
             if account:
                 for body in component_identity(REPORTS, InstallSettings()):
                     await client.create(_IDENTITY[body["kind"]], body, body["metadata"].get("namespace", ""))
@@ -121,7 +123,12 @@ def pod(name: str, image: str = "nginx:1") -> JSONObject:
 
 
 def ephemeral(subject: JSONObject, uid: str, *items: JSONObject) -> JSONObject:
-    """Return an ephemeral report on a Pod, as a Kyverno-compatible component writes it."""
+    """Return an ephemeral report on a Pod, as the admission controller writes it."""
+    return SEALS.seal(foreign(subject, uid, *items))
+
+
+def foreign(subject: JSONObject, uid: str, *items: JSONObject) -> JSONObject:
+    """Return an ephemeral report on a Pod without a seal."""
     labels = {"uid": uid, "group": "", "version": "v1", "kind": "Pod"}
     name = subject["metadata"]["name"]
     return {

@@ -12,6 +12,7 @@ from pyverno.cluster.informer import Notice
 from pyverno.controllers.reports.ephemerals import Ephemerals
 from pyverno.controllers.reports.identity import ObjectId
 from pyverno.kube.kinds import KindTable
+from tests.support.recordkeys import SEALS
 
 WEB = ObjectId("", "pod", "team", "1")
 """The kind is not served in these tests."""
@@ -26,6 +27,7 @@ class Stage:
             Client(Access("https://127.0.0.1:1")),
             lambda: KindTable(()),
             collect_seconds=1.0,
+            seals=SEALS,
             on_change=lambda _: None,
             now=lambda: self.now,
         )
@@ -42,6 +44,7 @@ class Stage:
             "annotations": {"audit.kyverno.io/resource.name": "web"},
         }
         body = {"metadata": metadata, "spec": {"results": [{"policy": name}]}}
+        body = SEALS.seal(body)
         asyncio.run(self.found.informers[0]._take({"type": notice.value, "object": body}))
 
 

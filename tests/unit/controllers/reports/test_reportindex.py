@@ -10,10 +10,12 @@ from pyverno.cluster.client import Client
 from pyverno.controllers.reports.identity import ObjectId
 from pyverno.controllers.reports.objects import pack_uid
 from pyverno.controllers.reports.reportindex import ReportIndex
+from pyverno.engine.imageverification.recordkeys import NO_RECORD_KEYS
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.reportapis import POLICY_REPORTS
+from pyverno.report.seals import ReportSeals
 
 UID = "0c4f9d0a-9d5c-4b5e-8d0e-0d9c6a1f7d11"
 OBJECT, FORGED = (ObjectId("", "pods", namespace, UID) for namespace in ("prod", "evil"))
@@ -41,6 +43,7 @@ class Stage:
             POLICY_REPORTS,
             lambda: BUILTIN_KINDS,
             match_scan=lambda _id, _digest: False,
+            seals=ReportSeals(lambda: NO_RECORD_KEYS),
             on_change=self.changed.append,
             on_list=self._note,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from aiohttp import web
 
 from pyverno.engine.engine import Review
 from pyverno.engine.imageverification.annotations import SCOPED_ANNOTATION
+from pyverno.engine.imageverification.recordkeys import RecordKeys
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.errors import PyvernoError
 from pyverno.kube.json import JSONObject
@@ -319,17 +321,21 @@ def test_an_image_without_a_digest_fails_where_one_is_demanded(stage: ImageStage
 
 
 def test_an_unchanged_image_is_not_verified_again(stage: ImageStage) -> None:
-    """An update carries over what was recorded for the same image."""
+    """An update carries over what was recorded for the same image by the same policy, with a seal of ours."""
+    stage.record_keys = RecordKeys(b"k" * 32)
     digest = stage.push()
     stage.sign(digest)
-    old: Any = stage.review(stage.policy()).resource
+    policy = stage.policy(useCache=False)
+    old: Any = stage.review(policy).resource
+    old["metadata"] |= {"uid": "1", "creationTimestamp": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")}
     stage.registry.manifests.clear()
     pod = stage.pod(old["spec"]["containers"][0]["image"])
-    review = stage.review(stage.policy(useCache=False), pod=pod, old=old)
-    assert (True, _recorded(stage.review(stage.policy(), pod=old, old=old))) == (
-        review.decision.allowed,
-        _recorded(review),
-    )
+    review = stage.review(policy, pod=pod, old=old)
+    assert (True, _recorded(stage.review(policy, pod=old, old=old))) == (review.decision.allowed, _recorded(review))
+    assert [False, False] == [
+        stage.review(policy, pod=pod).decision.allowed,
+        stage.review(stage.policy(useCache=False, repository="other"), pod=pod, old=old).decision.allowed,
+    ]
 
 
 def test_skipped_images_are_recorded_as_such(stage: ImageStage) -> None:

@@ -21,7 +21,7 @@ from pyverno.controllers.state.policystore import Identity
 from pyverno.engine.origin import KYVERNO, MANAGED_BY, POLICY_LABELS, Origin, uid_of
 from pyverno.engine.result import ResourceRef
 from pyverno.errors import HostError
-from pyverno.kube.gvk import GVR
+from pyverno.kube.gvk import GVR, parse_api_version
 from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindInfo
 from pyverno.kube.status import StatusError
@@ -71,15 +71,31 @@ class Downstream(NamedTuple):
         """The reference of the object."""
         return self.gvr, self.target.namespace, self.target.name
 
+    def was_triggered_by(self, trigger: Trigger) -> bool:
+        """Return whether the object names this very trigger; a name that is not known may be any."""
+        own = self.trigger
+        groups = {parse_api_version(each.api_version)[0] for each in (own, trigger)}
+        return (
+            len(groups) == 1
+            and (own.kind, own.namespace) == (trigger.kind, trigger.namespace)
+            and (not own.name or not trigger.name or own.name == trigger.name)
+            and (not trigger.uid or own.uid == trigger.uid)
+        )
+
     @classmethod
     def of(cls, info: KindInfo, body: JSONObject) -> Downstream | None:
-        """Read a generated object of a kind, or its metadata alone; None where the labels name no rule."""
+        """Read a generated object of a kind, or its metadata alone; None where the labels name no rule.
+
+        Anybody who may write the object may have written its labels: those of a policy of another namespace name none.
+        """
         metadata = body["metadata"]
         origin = Origin.of(metadata.get("labels") or {})
         if origin is None:
             return None
         said = _annotation(metadata)
         namespace, name = metadata.get("namespace") or "", metadata["name"]
+        if origin.policy_namespace not in ("", namespace):  # a policy of a namespace owns objects there only
+            return None
         found = origin.trigger
         trigger_name = found.name or str(said.get("trigger") or "").rpartition("/")[2]
         return cls(

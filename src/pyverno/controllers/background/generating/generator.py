@@ -384,12 +384,17 @@ class Generator:
         return await self.triggers.find(own) is not None
 
     async def _delete_all(self, run: _Run, facts: RuleFacts, reason: str) -> None:
-        """Delete everything that a rule generated for the trigger, as the API server has it now."""
+        """Delete everything that a rule generated for the trigger, as the API server has it now.
+
+        The trigger may be what the labels of one object claim; the others are deleted only if theirs claim the same.
+        """
         work = run.work
         try:
             await self._kinds.settle(facts)
             kinds = dict.fromkeys((*self._kinds.of_rule(facts), *self._downstreams.kinds_of(work.policy)))
             for known in await self._downstreams.list_of(work.policy, facts.name, work.trigger, tuple(kinds)):
+                if not known.was_triggered_by(work.trigger):  # guard: an object falls with the trigger that it names
+                    continue
                 if not await self._has_trigger(run, known):
                     await self._delete(run, known, reason)
         except (HostError, StatusError) as error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
+
 from pyverno.compiler.compile import compile_document
 from pyverno.controllers.background.generating.downstreams import Downstream, Downstreams
 from pyverno.controllers.background.generating.rulefacts import facts_of
@@ -13,6 +15,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import BUILTIN_KINDS
 from pyverno.kube.yaml.documents import Document
 from pyverno.policy.updaterequest import Trigger
+from pyverno.value import replace
 from tests.support.apiserver import serving, status, watch
 from tests.unit.controllers.background.generating.test_rules import COPY, MADE, policy
 
@@ -97,3 +100,32 @@ def test_an_object_that_a_restore_leaves_as_it_was_stays_known() -> None:
             assert ["pull"] == [each.target.name for each in found]
 
     asyncio.run(run())
+
+
+def test_labels_of_a_policy_of_another_namespace_name_no_policy() -> None:
+    """Whoever may write an object writes its labels."""
+    name = f"{PREFIX}policy-namespace"
+    assert [True, True, False] == [downstream(**{name: each}) is not None for each in ("", "team", "other")]
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, True),
+        ({"name": ""}, True),
+        ({"uid": ""}, True),
+        ({"api_version": "apps/v2"}, True),
+        ({"name": "other"}, False),
+        ({"uid": "2"}, False),
+        ({"kind": "StatefulSet"}, False),
+        ({"namespace": "other"}, False),
+        ({"api_version": "v1"}, False),
+    ],
+    ids=str,
+)
+def test_an_object_names_its_own_trigger(change: dict[str, str], expected: bool) -> None:
+    """A name or uid that is not known may be any; a version may be another one."""
+    trigger = Trigger("apps/v1", "Deployment", "team", "web", "1")
+    parts = {"version": "v1", "group": "apps", "kind": "Deployment", "namespace": "team", "name": "web", "uid": "1"}
+    found = downstream(**{f"{PREFIX}trigger-{name}": text for name, text in parts.items()})
+    assert expected == found.was_triggered_by(replace(trigger, **change))
