@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 
 from pyverno.cli.args.configpath import config_path
@@ -11,6 +10,7 @@ from pyverno.cli.args.flags import switch, value
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
 from pyverno.cli.config.settings import SECTIONS, Setting, read_settings, section_flags
+from pyverno.cli.terminal import STDOUT
 from pyverno.kube.json import encode
 
 __all__ = ["config"]
@@ -20,11 +20,11 @@ def _show(config: str, all_flags: bool) -> None:
     path = config_path(["--config", config] if config else [])
     settings = read_settings(path) if path else ()
     if not path:
-        sys.stdout.write("# no configuration file\n")
+        STDOUT.write("# no configuration file\n")
     for section in SECTIONS:
         lines = [*_lines(section, settings, all_flags=all_flags)]
         if lines:
-            sys.stdout.write(f"{section}:\n" + "".join(f"  {line}\n" for line in lines))
+            STDOUT.write(f"{section}:\n" + "".join(f"  {line}\n" for line in lines))
 
 
 def _lines(section: str, settings: tuple[Setting, ...], *, all_flags: bool) -> Iterator[str]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import sys
 from pathlib import Path
 
+from pyverno.cli.terminal import STDOUT
 from pyverno.cli.ui.access import oidc_settings
 from pyverno.cli.ui.run import UiOptions
 from pyverno.errors import DocumentError, PyvernoError, UsageError
@@ -32,7 +32,7 @@ def check_login(options: UiOptions) -> int:
     try:
         asyncio.run(_check(options))
     except PyvernoError as error:
-        sys.stdout.write(f"wrong: {error.message}\n")
+        STDOUT.write(f"wrong: {error.message}\n")
         return 1
     return 0
 
@@ -81,4 +81,4 @@ def _nonce(token: str) -> str:
 
 
 def _good(text: str) -> None:
-    sys.stdout.write(f"good: {text}\n")
+    STDOUT.write(f"good: {text}\n")

@@ -26,6 +26,7 @@ from pyverno.kube.admissionreview import AdmissionRequest
 from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
+from pyverno.sinks.records import event_text
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass, replace
 from pyverno.webhook.configuration import Configuration
@@ -89,9 +90,6 @@ class Event:
         `host` identifies the reporting process; `uid` is that of the `regarding` object ("" = unknown).
         """
         moment = datetime.fromtimestamp(at / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        note = self.note.encode()
-        if len(note) > _LONGEST_NOTE:
-            note = note[: _LONGEST_NOTE - 3].decode(errors="ignore").encode() + b"..."
         body: JSONObject = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -103,7 +101,7 @@ class Event:
             "reason": self.reason,
             "action": self.action,
             "type": "Normal" if self.reason in _NORMAL else "Warning",
-            "note": note.decode(),
+            "note": event_text(self.note, _LONGEST_NOTE),
             "regarding": {**_reference(self.regarding), **({"uid": uid} if uid else {})},
             "reportingController": self.source,
             "reportingInstance": f"{self.source}-{host}",
