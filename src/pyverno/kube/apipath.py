@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from pyverno.errors import HostError, ValueSyntaxError
 from pyverno.kube.gvk import GVR
+from pyverno.sinks.characters import one_line
 from pyverno.value import dataclass
 
 __all__ = ["ApiPath", "format_segment", "object_path", "parse_api_path", "resource_path"]
@@ -184,5 +185,5 @@ def _namespace_of(segments: tuple[str, ...]) -> tuple[str, bool]:
 
 
 def _refusal(text: str, reason: str) -> ValueSyntaxError:
-    shown = text if text.isprintable() and len(text) <= 200 else text.encode("unicode_escape").decode()[:200]
+    shown = one_line(text[:200])
     return ValueSyntaxError(f"invalid API path `{shown}`: {reason}")

@@ -34,6 +34,7 @@ from pyverno.offline.manifests import load_manifests
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import read_objects
 from pyverno.report.explanation import NO_PLACES, rule_lines
+from pyverno.sinks.records import json_text
 from pyverno.value import dataclass, replace
 from pyverno.version import __version__
 
@@ -107,7 +108,7 @@ def run_equivalent(options: EquivalentOptions) -> int:
     branches = tuple(branch_coverage(side.engine, side.documents, comparison.sample) for side in (first, second))
     record = _record(options, first, second, comparison, branches)
     if options.certificate and comparison.counterexample is None:
-        _write(options.certificate, encode_indent(record) + "\n")
+        _write(options.certificate, json_text(encode_indent(record)) + "\n")
     STDOUT.write(_render(options, record, comparison, (first, second), branches))
     if comparison.counterexample is not None:
         return _DIFFERENT

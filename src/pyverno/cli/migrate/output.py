@@ -23,6 +23,7 @@ from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import read_file
 from pyverno.offline.rewriting import decode_lines, encode_like, replace_file
 from pyverno.sinks.filenames import file_names, inside
+from pyverno.sinks.records import json_text
 from pyverno.value import replace
 
 __all__ = ["Bugs", "check_folder", "print_diff", "with_stems", "write_folder", "write_in_place"]
@@ -79,7 +80,10 @@ def write_folder(found: Sequence[Conversion], folder: Path, bugs: Bugs) -> None:
         if each.text:
             _write(inside(folder, f"{each.stem}.yaml"), each.text.encode())
         if each.text and each.certificate is not None:
-            _write(inside(folder, f"{each.stem}.certificate.json"), (encode_indent(each.certificate) + "\n").encode())
+            _write(
+                inside(folder, f"{each.stem}.certificate.json"),
+                (json_text(encode_indent(each.certificate)) + "\n").encode(),
+            )
 
     for _ in bugs.each(found, write):
         pass

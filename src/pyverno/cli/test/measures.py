@@ -14,6 +14,7 @@ from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.report.table import draw_table
 from pyverno.sinks.markdown import markdown_cell, markdown_code, markdown_text
 from pyverno.sinks.markup import html_text
+from pyverno.sinks.records import json_text
 from pyverno.value import dataclass
 
 __all__ = ["Measures", "write_report"]
@@ -161,7 +162,7 @@ def write_report(measures: Measures, path: Path) -> None:
 
 
 def _json(measures: Measures) -> str:
-    return encode_indent(measures.to_json()) + "\n"
+    return json_text(encode_indent(measures.to_json())) + "\n"
 
 
 def _markdown(measures: Measures) -> str:
