@@ -56,7 +56,7 @@ class Terminal:
             from pyverno.sinks.terminal import terminal_text  # most output needs nothing of it
 
             is_coloured = "\x1b" in text and raw.isatty()
-            text = terminal_text(text, self._form, is_coloured=is_coloured)
+            text = terminal_text(text, self._form, is_coloured=is_coloured)  # guard: output goes through its sink
         return raw.write(text)
 
     def writelines(self, texts: Iterable[str]) -> None:

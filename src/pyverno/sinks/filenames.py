@@ -34,13 +34,13 @@ def file_name(text: str, ending: str = "") -> str:
     >>> file_name("../../etc/passwd", ".yaml").startswith("_._.._etc_passwd-")
     True
     """
-    name = _UNSAFE.sub("_", text)
-    if name[:1] in (".", "-"):
+    name = _UNSAFE.sub("_", text)  # guard: a name of a file is one part of a path
+    if name[:1] in (".", "-"):  # guard: no name of a file is hidden or a flag
         name = "_" + name[1:]
     name = name.rstrip(". ") or "_"
-    if _RESERVED.fullmatch(name):
+    if _RESERVED.fullmatch(name):  # guard: no name of a file is a device of Windows
         name = f"_{name}"
-    if len(name.encode("utf-8", "replace")) > MOST_BYTES:
+    if len(name.encode("utf-8", "replace")) > MOST_BYTES:  # guard: a name of a file has a length that fits
         name = name.encode("utf-8", "replace")[: MOST_BYTES - _DIGEST - 1].decode("utf-8", "ignore")
     if name != text:  # guard: two names never become one file
         name = f"{name}-{_digest(text)}"

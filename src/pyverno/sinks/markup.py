@@ -59,7 +59,7 @@ def xml_attribute(text: str) -> str:
     >>> xml_attribute('a"\nb')
     '"a&quot;&#10;b"'
     """
-    escaped = _XML_IN_ATTRIBUTE.sub(_reference, visible(text))
+    escaped = _XML_IN_ATTRIBUTE.sub(_reference, visible(text))  # guard: an attribute of XML stays in its quotes
     return f'"{_no_commands(escaped)}"' if has_commands(text) else f'"{escaped}"'
 
 

@@ -25,8 +25,7 @@ def terminal_text(text: str, form: str = "", *, is_coloured: bool = False) -> st
     """
     if is_coloured and "\x1b" in text:
         text = "".join(each if number % 2 else visible(each) for number, each in enumerate(_COLOUR.split(text)))
-    elif form == "csv":
-        text = "\r\n".join(map(visible, text.split("\r\n")))
     else:
-        text = visible(text)  # guard: a terminal gets visible escapes
+        end = "\r\n" if form == "csv" else "\n"
+        text = end.join(map(visible, text.split(end)))  # guard: a terminal gets visible escapes
     return text if form in COMMAND_FORMS else without_commands(text)

@@ -126,7 +126,7 @@ class TextFormatter(logging.Formatter):
             level = f"{_COLOURS.get(record.levelname, '')}{level}{_RESET}"
         text = f"{time} {level} {_quoted_text(record.getMessage())}{fields}"
         if record.exc_info and record.exc_info[0] is not None:
-            text += "\n" + _trace(record.exc_info[1])
+            text += "\n" + without_commands(_trace(record.exc_info[1]))
         return text
 
 

@@ -87,35 +87,26 @@ class _Elements(HTMLParser):
 
 
 _OURS: Final = frozenset(
-    [
-        "html",
-        "head",
-        "meta",
-        "title",
-        "style",
-        "body",
-        "main",
-        "h1",
-        "h2",
-        "h3",
-        "p",
-        "strong",
-        "ul",
-        "li",
-        "span",
-        "table",
-        "thead",
-        "tbody",
-        "tr",
-        "th",
-        "td",
-        "svg",
-        "rect",
-        "code",
-        "pre",
-        "details",
-        "summary",
-    ]
+    (
+        *(
+            "html",
+            "head",
+            "meta",
+            "title",
+            "style",
+            "body",
+            "main",
+            "h1",
+            "h2",
+            "h3",
+            "p",
+            "strong",
+            "ul",
+            "li",
+            "span",
+        ),
+        *("table", "thead", "tbody", "tr", "th", "td", "svg", "rect", "code", "pre", "details", "summary"),
+    )
 )
 
 

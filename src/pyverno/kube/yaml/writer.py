@@ -145,10 +145,12 @@ class _Writer:
         raise DocumentError(f"`{value}` has no YAML form")
 
     def text(self, text: str, column: int) -> str:
-        if _UNPRINTABLE.search(text):
+        if _UNPRINTABLE.search(text):  # guard: YAML has no raw control character
             return _double_quoted(text)
         if "\n" in text:
-            if text.endswith(" ") or " \n" in text or ("::" in text and _LINE_COMMAND.search(text)):
+            if text.endswith(" ") or " \n" in text:
+                return _double_quoted(text)
+            if "::" in text and _LINE_COMMAND.search(text):  # guard: no line of YAML is a workflow command
                 return _double_quoted(text)
             return self.literal(text, max(self.next_indent(column), self.indent), max(column, 0))
         if not _reads_as_text(text):
