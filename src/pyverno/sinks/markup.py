@@ -17,7 +17,7 @@ _XML_SPECIAL: Final = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _XML_IN_TEXT = regex("[&<>]")
 _XML_IN_ATTRIBUTE = regex('[&<>"\n\t]')
 # a character reference is the same text to a reader of XML
-_LINE_COMMAND = regex(r"^(\s*):(?=:)", re.MULTILINE)
+_LINE_COMMAND = regex(r"^([^\S\n]*):(?=:)", re.MULTILINE)
 _COMMAND = regex(r"#(?=#(?:\[|vso\[|teamcity\[))", re.IGNORECASE)
 
 

@@ -29,7 +29,7 @@ __all__ = [
 COMMAND_FORMS: Final = frozenset({"github", "azure", "teamcity"})
 """The formats whose lines are commands."""
 
-_START: Final = r"^(\s*)::(?=.*::)"
+_START: Final = r"^([^\S\n]*)::(?=.*::)"
 _ANYWHERE: Final = r"#(#(?:\[|vso\[|teamcity\[))"
 _LINE_COMMAND = regex(_START, re.MULTILINE)
 _COMMAND = regex(_ANYWHERE, re.IGNORECASE)

@@ -6,6 +6,8 @@ format that is new needs a line here.
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -202,3 +204,27 @@ def test_names_are_data_in_every_output(
             call = [each.replace("NAME", name) for each in words]
             wrong += [f"{title}: {' '.join(words)}: {each}" for each in _of_run(place, call, form, capsys)]
     assert not wrong, "\n".join(wrong)
+
+
+_LINES: Final = (
+    "apply policy.yaml error.yaml -r pod.yaml --compat kyverno",
+    "lint policy.yaml",
+    "explain policy.yaml -r pod.yaml",
+)
+
+
+@pytest.mark.parametrize("line", _LINES, ids=["apply", "lint", "explain"])
+def test_a_process_prints_names_as_data(line: str, tmp_path: Path) -> None:
+    """Plain command lines run without click, and write bytes."""
+    wrong = []
+    for title, name in HOSTILE.items():
+        place = tmp_path / title / "a"
+        plant(place, name)
+        (place / ".pyverno.yaml").unlink()
+        done = subprocess.run(
+            [sys.executable, "-m", "pyverno", *line.split()], cwd=place, capture_output=True, check=False, timeout=120
+        )
+        assert done.stdout + done.stderr
+        for text in (done.stdout.decode(), done.stderr.decode()):
+            wrong += [f"{title}: {each}" for each in _wrong(text, "")]
+    assert [] == wrong

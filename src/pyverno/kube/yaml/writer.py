@@ -41,7 +41,7 @@ _ESCAPES: Final[dict[str, str]] = {
 }  # fmt: skip
 _ESCAPED: Final = regex(rf'["\\\x00-\x1f\x7f-\x9f{_HIDDEN}]|{_COMMAND}')
 # or at its start
-_LINE_COMMAND: Final = regex(r"^\s*::", re.MULTILINE)
+_LINE_COMMAND: Final = regex(r"^[^\S\n]*::", re.MULTILINE)
 
 
 def dump_yaml(value: JSON, *, sort_keys: bool = True, indent: int = 2, indent_lists: bool = False) -> str:
