@@ -34,7 +34,7 @@ from pyverno.offline.rewriting import replace_file
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.decode import decode
-from pyverno.sinks.filenames import inside
+from pyverno.sinks.filenames import file_names, inside
 from pyverno.value import dataclass, replace
 
 __all__ = ["migrate_suites"]
@@ -148,7 +148,8 @@ class _Batch:
                 files.append(relative(self.folder / f"{each.stem}.yaml", folder))
             else:
                 # the old file also holds converted policies: the others get a file of their own
-                name = f"{each.stem}.kept.yaml"
+                stems = (other.stem for other in self.conversions)
+                name = file_names([*stems, f"{each.stem}.kept"])[-1] + ".yaml"
                 _write_text(inside(folder, name), dump_yaml(each.source, sort_keys=False))
                 files.append(name)
         return files
