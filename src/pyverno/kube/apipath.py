@@ -9,7 +9,6 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from pyverno.errors import HostError, ValueSyntaxError
 from pyverno.kube.gvk import GVR
-from pyverno.sinks.characters import one_line
 from pyverno.value import dataclass
 
 __all__ = ["ApiPath", "format_segment", "object_path", "parse_api_path", "resource_path"]
@@ -185,5 +184,7 @@ def _namespace_of(segments: tuple[str, ...]) -> tuple[str, bool]:
 
 
 def _refusal(text: str, reason: str) -> ValueSyntaxError:
+    from pyverno.sinks.characters import one_line  # few errors quote such a name
+
     shown = one_line(text[:200])
     return ValueSyntaxError(f"invalid API path `{shown}`: {reason}")

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Final
 
 from pyverno.errors import UsageError
-from pyverno.sinks.characters import one_line
 from pyverno.value import dataclass
 
 __all__ = [
@@ -92,6 +91,8 @@ def has_control(name: str) -> bool:
 def check_name(path: Path) -> None:
     """Raise UsageError for a name with a control character: in outputs it would be lines and commands of its own."""
     if has_control(path.name):
+        from pyverno.sinks.characters import one_line  # few errors quote such a name
+
         name = one_line(path.name)
         raise UsageError(f"`{path.parent}` has a name with a control character: `{name}`", file=str(path.parent))
 
