@@ -71,7 +71,7 @@ REPORT_EXEMPT: Final[Mapping[str, str]] = dict.fromkeys(
         "policyreport.result_order", "summary.reported_status", "objectreport.report_name", "objectreport.subject_of",
         "objectreport.bounded_result",
         "collected.is_report", "problem.located", "problem.problem_of", "text.plain",
-        "text.without_controls", "identity.identity", "markdown.markdown_row", "collected.rank",
+        "identity.identity", "markdown.markdown_row", "collected.rank",
         "csvtext.csv_row", "html.html_row", "rendered.no_bug",
         "rendered.rendered", "formats.junit.write_case", "formats.listing.indented",
     ),

@@ -5,12 +5,11 @@ The scripts call the program itself for its commands and flags. This module must
 
 from __future__ import annotations
 
-import sys
-
 import click
 from click.shell_completion import BashComplete, FishComplete, ShellComplete, ZshComplete
 
 from pyverno.cli.args.sections import command
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import UsageError
 
 __all__ = ["completion", "completion_script"]
@@ -56,7 +55,7 @@ def completion_script(shell: str, root: click.Command) -> str:
 def _completion(shell: tuple[str, ...]) -> None:
     if len(shell) != 1:
         raise UsageError(f"accepts 1 arg(s), received {len(shell)}")
-    sys.stdout.write(completion_script(shell[0], click.get_current_context().find_root().command))
+    STDOUT.write(completion_script(shell[0], click.get_current_context().find_root().command))
 
 
 completion = command(

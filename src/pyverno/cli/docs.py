@@ -15,6 +15,7 @@ import click
 
 from pyverno.cli.args.flags import switch, value
 from pyverno.cli.args.sections import command
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import UsageError
 
 __all__ = ["SCHEMAS", "make_docs", "pages", "schema_text"]
@@ -96,7 +97,7 @@ def _row(record: tuple[str, str]) -> str:
 
 def _docs(root: click.Command, /, *, output: str, website: bool, schema: str, **flags: bool) -> None:
     if schema:
-        click.echo(schema_text(schema), nl=False)
+        STDOUT.write(schema_text(schema))
         return
     if not output:
         raise UsageError('required flag(s) "output" not set')

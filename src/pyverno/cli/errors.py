@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import TextIO
 
+from pyverno.cli.terminal import STDERR, STDOUT, Stream
 from pyverno.errors import CombinedError, PolicyError, PyvernoError, UsageError
 from pyverno.spelling import did_you_mean
 
@@ -58,12 +57,7 @@ def report_note(text: str) -> None:
 
 
 def _tell(text: str) -> None:
-    """Write to stderr; texts of files and servers do not reach a terminal as control characters."""
-    if not text.replace("\n", "").isprintable():
-        from pyverno.report.text import without_controls  # few errors quote such a text
-
-        text = without_controls(text)
-    sys.stderr.write(text)
+    STDERR.write(text)
 
 
 def bug_text(error: BaseException) -> str:
@@ -108,14 +102,14 @@ def guarded(command: Callable[[], object]) -> int:
     """Call a command and turn its outcome into an exit code."""
     try:
         result = command()
-        sys.stdout.flush()
+        STDOUT.flush()
     except Exit as stop:
         return _flush(stop.code)
     except PyvernoError as error:
         report_error(error)
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("\n")
+        STDERR.write("\n")
         return 130
     except BrokenPipeError:
         return closed_pipe()
@@ -132,7 +126,7 @@ def guarded(command: Callable[[], object]) -> int:
 
 def _flush(code: int) -> int:
     try:
-        sys.stdout.flush()
+        STDOUT.flush()
     except BrokenPipeError:
         return closed_pipe()
     except OSError as error:
@@ -158,12 +152,12 @@ def _report_os_error(error: OSError) -> int:
 
 def write_as_utf8() -> None:
     """Let stdout be UTF-8 whatever the code page is: documents for machines have no other encoding."""
-    reconfigure = getattr(sys.stdout, "reconfigure", None)
-    if reconfigure is not None and sys.stdout.encoding.lower().replace("-", "") != "utf8":
+    reconfigure = getattr(STDOUT.raw, "reconfigure", None)
+    if reconfigure is not None and STDOUT.raw.encoding.lower().replace("-", "") != "utf8":
         reconfigure(encoding="utf-8")
 
 
-def can_show(stream: TextIO, text: str) -> bool:
+def can_show(stream: Stream, text: str) -> bool:
     """Return whether the encoding of a stream has these characters."""
     try:
         text.encode(getattr(stream, "encoding", None) or "utf-8")
@@ -174,5 +168,5 @@ def can_show(stream: TextIO, text: str) -> bool:
 
 def closed_pipe() -> int:
     """Handle a closed pipe at stdout (`pyverno ... | head`): stop quietly, also in the final flush of Python."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT.raw.fileno())
     return 141

@@ -6,12 +6,12 @@ This module holds the flags; `install.manifests` makes the objects.
 from __future__ import annotations
 
 import re
-import sys
 
 import orjson
 
 from pyverno.cli.args.flags import comma_list, number, switch, value
 from pyverno.cli.args.sections import command
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import UsageError
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.lazyregex import regex
@@ -51,9 +51,9 @@ def _install(
     objects = list(definitions() if crds_only else manifests(settings))
     if output == "json":
         found = {"apiVersion": "v1", "kind": "List", "items": objects}
-        sys.stdout.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
+        STDOUT.write(orjson.dumps(found, option=orjson.OPT_INDENT_2).decode() + "\n")
     elif output == "yaml":
-        sys.stdout.write("---\n".join(dump_yaml(each, sort_keys=False) for each in objects))
+        STDOUT.write("---\n".join(dump_yaml(each, sort_keys=False) for each in objects))
     else:
         raise UsageError(f"invalid output format: {output} (supported formats: json, yaml)")
 

@@ -5,7 +5,6 @@ With `cel`, the only command that uses a language directly.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pyverno.cli.args.flags import comma_list, switch, value
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
 from pyverno.cli.errors import check_known
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import DocumentError, EvaluationError, ExpressionSyntaxError, PyvernoError, UsageError
 from pyverno.kube.json import JSON, encode, encode_indent
 from pyverno.kube.yaml.documents import load_documents
@@ -28,7 +28,7 @@ __all__ = ["jp"]
 
 
 def _print(*lines: str) -> None:
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    STDOUT.write("".join(f"{line}\n" for line in lines))
 
 
 def _read(path: str) -> str:
@@ -41,7 +41,7 @@ def _read(path: str) -> str:
 def _prompt(what: str) -> str:
     """Prompt for text and read it from standard input; Kyverno prompts on stdout, also in a pipe."""
     _print("Reading from terminal input.", f"Enter {what} and hit Ctrl+D.")
-    sys.stdout.flush()
+    STDOUT.flush()
     return read_stdin().decode("utf-8", "replace")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
+
+from pyverno.cli.terminal import STDERR
 
 __all__ = ["tracked"]
 
@@ -21,7 +22,7 @@ def tracked(items: Iterable[Item], total: int, what: str) -> Iterable[Item]:
     >>> list(tracked([1, 2], 2, "resources"))
     [1, 2]
     """
-    shows = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
+    shows = STDERR.isatty() and os.environ.get("TERM") != "dumb"
     return _count(items, total, what) if shows else items
 
 
@@ -35,9 +36,9 @@ def _count(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
             if now - shown >= _EVERY_SECONDS:
                 shown, written = now, True
                 rate = number / (now - started)
-                sys.stderr.write(f"\r{number}/{total} {what}, {rate:.0f}/s\x1b[K")
-                sys.stderr.flush()
+                STDERR.raw.write(f"\r{number}/{total} {what}, {rate:.0f}/s\x1b[K")
+                STDERR.raw.flush()
     finally:
         if written:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            STDERR.raw.write("\r\x1b[K")
+            STDERR.raw.flush()

@@ -15,6 +15,7 @@ from pyverno.cli.args.configpath import has_settings
 from pyverno.cli.args.errors import run_command
 from pyverno.cli.args.options import Command, inherited_options, pflag_words
 from pyverno.cli.errors import guarded, unknown_command
+from pyverno.cli.terminal import STDOUT
 from pyverno.value import dataclass
 
 __all__ = ["COMMANDS", "Row", "root", "run"]
@@ -241,14 +242,14 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
     if value and not ctx.resilient_parsing:
         from pyverno.version import __version__
 
-        click.echo(f"pyverno {__version__}")
+        STDOUT.write(f"pyverno {__version__}\n")
         ctx.exit()
 
 
 @click.pass_context
 def _show_help(ctx: click.Context, /, **_: object) -> None:
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        STDOUT.write(f"{ctx.get_help()}\n")
 
 
 root = _Root(

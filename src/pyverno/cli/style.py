@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import TextIO
+
+from pyverno.cli.terminal import Stream
 
 __all__ = ["Style", "style_for"]
 
@@ -61,7 +62,7 @@ class Style:
         return paint
 
 
-def style_for(stream: TextIO, *, remove_color: bool = False) -> Style:
+def style_for(stream: Stream, *, remove_color: bool = False) -> Style:
     """Return the style for a stream: colours on a capable terminal, unless NO_COLOR or `--remove-color` is set."""
     has_colours = os.environ.get("TERM") != "dumb" and not os.environ.get("NO_COLOR")
     return Style(not remove_color and has_colours and stream.isatty())

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
 from pyverno.cli.args.flags import value
 from pyverno.cli.args.sections import command
+from pyverno.cli.terminal import STDOUT
 from pyverno.cli.version_info import version_text
 from pyverno.errors import UsageError
 
@@ -16,7 +15,7 @@ def _version(output: str) -> None:
     text = version_text(output)
     if text is None:
         raise UsageError(f"invalid output format: {output} (supported formats: json, yaml)")
-    sys.stdout.write(text)
+    STDOUT.write(text)
 
 
 version = command(

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import glob
 import os
-import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
 from pyverno.cli.errors import report_error, report_note
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import PyvernoError, UsageError
 
 __all__ = ["watch"]
@@ -41,7 +41,7 @@ def watch(
             run()
         except PyvernoError as caught:
             error = caught
-        sys.stdout.flush()
+        STDOUT.flush()
         if not before and not _snapshot(paths, output):
             raise error or UsageError("--watch finds no file that could change")
         if error is not None:

@@ -13,6 +13,7 @@ from urllib.parse import quote, unquote
 
 from pyverno.addresses import Address
 from pyverno.errors import ValueSyntaxError
+from pyverno.sinks.characters import one_line
 from pyverno.value import dataclass
 
 __all__ = ["ServiceUrl", "parse_service_url"]
@@ -151,7 +152,7 @@ def _percent_encode(text: str, safe: str) -> str:
 
 
 def _escape(text: str) -> str:
-    return text[:80].encode("unicode_escape").decode()
+    return one_line(text[:80])
 
 
 def _refusal(reason: str) -> ValueSyntaxError:

@@ -184,5 +184,7 @@ def _namespace_of(segments: tuple[str, ...]) -> tuple[str, bool]:
 
 
 def _refusal(text: str, reason: str) -> ValueSyntaxError:
-    shown = text if text.isprintable() and len(text) <= 200 else text.encode("unicode_escape").decode()[:200]
+    from pyverno.sinks.characters import one_line  # few errors quote such a name
+
+    shown = one_line(text[:200])
     return ValueSyntaxError(f"invalid API path `{shown}`: {reason}")

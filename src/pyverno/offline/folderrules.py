@@ -101,7 +101,9 @@ def has_control(name: str) -> bool:
 def check_name(path: Path) -> None:
     """Raise UsageError for a name with a control character: in outputs it would be lines and commands of its own."""
     if has_control(path.name):
-        name = path.name.encode("unicode_escape").decode()
+        from pyverno.sinks.characters import one_line  # few errors quote such a name
+
+        name = one_line(path.name)
         raise UsageError(f"`{path.parent}` has a name with a control character: `{name}`", file=str(path.parent))
 
 

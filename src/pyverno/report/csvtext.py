@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from pyverno.report.collected import Collected
+from pyverno.sinks.cells import csv_cell
 
 __all__ = ["csv_lines", "csv_row", "csv_rows", "csv_text"]
 
@@ -26,8 +27,6 @@ _HEADERS: Final = (
         "timestamp",
     ),
 )
-_FORMULAS: Final = ("=", "+", "-", "@", "\t", "\r")
-"""Beginnings that make a spreadsheet compute a cell."""
 
 
 def csv_text(results: Iterable[Collected]) -> str:
@@ -68,5 +67,5 @@ def csv_rows(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def csv_row(row: Sequence[str]) -> str:
     """Return one row; a cell that a spreadsheet would take for a formula begins with an apostrophe."""
     text = io.StringIO()
-    csv.writer(text).writerow([f"'{cell}" if cell.startswith(_FORMULAS) else cell for cell in row])
+    csv.writer(text).writerow([csv_cell(cell) for cell in row])
     return text.getvalue()

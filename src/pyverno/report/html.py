@@ -7,11 +7,11 @@ but the page's own style.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import Final
 
 from pyverno.report.collected import STATUSES, Collected
 from pyverno.report.overview import Group, Overview
+from pyverno.sinks.markup import html_text
 
 __all__ = ["MAX_ROWS", "html_page", "html_row"]
 
@@ -50,12 +50,12 @@ def _page(overview: Overview, title: str, made: str) -> Iterator[str]:
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">'
     policy = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
-    yield f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body><main>"
-    yield f"<h1>{escape(title)}</h1>"
+    yield f"<title>{html_text(title)}</title><style>{_STYLE}</style></head><body><main>"
+    yield f"<h1>{html_text(title)}</h1>"
     if made:
-        yield f'<p class="note">{escape(made)}</p>'
+        yield f'<p class="note">{html_text(made)}</p>'
     for problem in overview.problems:
-        yield f'<p role="alert"><strong>Not complete:</strong> {escape(problem)}</p>'
+        yield f'<p role="alert"><strong>Not complete:</strong> {html_text(problem)}</p>'
     yield '<ul class="tiles">'
     for status in STATUSES:
         yield f"<li><strong>{overview.counts[status]}</strong>{_badge(status)}</li>"
@@ -73,13 +73,13 @@ def _groups(overview: Overview) -> Iterator[str]:
     shown = overview.groups[:_MAX_GROUPS]
     most = max((sum(group.counts.values()) for group in shown), default=0)
     name = overview.grouping
-    yield f"<h2>By {escape(name)}</h2><table><thead><tr>"
-    yield f"<th scope=col>{escape(name.title())}</th><th scope=col>Severity</th>"
+    yield f"<h2>By {html_text(name)}</h2><table><thead><tr>"
+    yield f"<th scope=col>{html_text(name.title())}</th><th scope=col>Severity</th>"
     yield "".join(f'<th scope=col class="number">{status.title()}</th>' for status in STATUSES)
     yield "<th scope=col>Share</th></tr></thead><tbody>"
     for group in shown:
         cells = "".join(f'<td class="number">{group.counts[status]}</td>' for status in STATUSES)
-        yield f"<tr><td>{escape(group.label)}</td><td>{escape(group.severity)}</td>{cells}"
+        yield f"<tr><td>{html_text(group.label)}</td><td>{html_text(group.severity)}</td>{cells}"
         yield f"<td>{_bar(group, most)}</td></tr>"
     yield "</tbody></table>"
     if len(overview.groups) > len(shown):
@@ -96,11 +96,11 @@ def _bar(group: Group, most: int) -> str:
             parts.append(f'<rect x="{x:.1f}" y="2" width="{width:.1f}" height="12" fill="{_COLORS[status]}"/>')
         x += width
     label = ", ".join(f"{group.counts[status]} {status}" for status in STATUSES if group.counts[status])
-    return f'<svg width="160" height="16" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
+    return f'<svg width="160" height="16" role="img" aria-label="{html_text(label)}">{"".join(parts)}</svg>'
 
 
 def _rows(title: str, results: Sequence[Collected], total: int) -> Iterator[str]:
-    yield f"<h2>{escape(title)} ({total})</h2>"
+    yield f"<h2>{html_text(title)} ({total})</h2>"
     if not results:
         yield '<p class="note">None.</p>'
         return
@@ -116,8 +116,8 @@ def html_row(each: Collected) -> str:
     """Return the row of a table for one result."""
     found, ref = each.finding, each.finding.resource
     texts = (found.severity, found.policy, found.rule, ref.namespace, f"{ref.kind}/{ref.name}".strip("/"))
-    cells = "".join(f"<td>{escape(text)}</td>" for text in texts)
-    return f'<tr><td>{_badge(found.status)}</td>{cells}<td class="message">{escape(found.message)}</td></tr>'
+    cells = "".join(f"<td>{html_text(text)}</td>" for text in texts)
+    return f'<tr><td>{_badge(found.status)}</td>{cells}<td class="message">{html_text(found.message)}</td></tr>'
 
 
 def _badge(status: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pyverno.sinks.markdown import markdown_cell
+
 __all__ = ["markdown_row", "markdown_table"]
 
 
@@ -21,14 +23,8 @@ def markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str
 
 def markdown_row(cells: Sequence[str]) -> str:
     """Return one row of a table."""
-    return _row([_cell(cell) for cell in cells])
+    return _row([markdown_cell(cell) for cell in cells])
 
 
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |\n"
-
-
-def _cell(text: str) -> str:
-    for character, written in (("\\", "\\\\"), ("|", "\\|"), ("<", "&lt;"), ("\n", "<br>")):
-        text = text.replace(character, written)
-    return text

@@ -3,7 +3,8 @@
     pod.yaml:9:12 no-latest/tag validation error: use a tag
         shop/Pod/bad, rule at policy.yaml:11:5
 
-Findings are grouped by file. Texts of resources and policies never reach a terminal as control characters.
+Findings are grouped by file. Names are one line, and messages are indented: no text of a resource or a policy begins a
+line.
 """
 
 from __future__ import annotations
@@ -11,17 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from pyverno.lazyregex import regex
 from pyverno.report.finding import Finding
 from pyverno.report.packed import Packed
 from pyverno.report.rendered import Lost, no_bug, rendered
+from pyverno.sinks.characters import block, one_line
 
-__all__ = ["Paint", "plain", "text_lines", "without_controls"]
+__all__ = ["Paint", "plain", "text_lines"]
 
 Paint = Callable[[str, str], str]
 """Colours a text for a role: `file`, `rule`, `note`, or a status."""
 
-_CONTROL = regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 _INDENT = "    "
 
 
@@ -77,19 +77,9 @@ def _finding(each: Finding, paint: Paint) -> Iterator[str]:
     name = f"{each.policy}/{each.rule}" if each.rule else each.policy
     status = "" if each.status == "fail" else f" {paint(each.status, each.status)}"
     message = each.message or ("validation failed" if each.is_problem else "")
-    first, *others = without_controls(message).splitlines() or [""]
-    head = f"{paint(without_controls(str(each.location)), 'file')} {paint(without_controls(name), each.status)}{status}"
+    first, *others = block(message, _INDENT).splitlines() or [""]
+    head = f"{paint(one_line(str(each.location)), 'file')} {paint(one_line(name), each.status)}{status}"
     yield f"{head} {first}".rstrip()
-    for line in others:
-        yield f"{_INDENT}{line}".rstrip()
+    yield from (line.rstrip() for line in others)
     where = f", rule at {each.rule_location}" if each.rule_location.file else ""
-    yield paint(without_controls(f"{_INDENT}{each.resource}{where}"), "note")
-
-
-def without_controls(text: str) -> str:
-    """Return a text with a mark in the place of each control character that is neither a line break nor a tab.
-
-    >>> without_controls("a\\x1b[31m")
-    'a�[31m'
-    """
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+    yield paint(one_line(f"{_INDENT}{each.resource}{where}"), "note")

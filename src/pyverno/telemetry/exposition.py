@@ -13,11 +13,11 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
 from prometheus_client.registry import Collector
 
+from pyverno.sinks.records import label_value
 from pyverno.telemetry.instruments import Labels, Reading
 
 __all__ = ["Exposition", "render_text"]
 
-_ESCAPED: Final = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 _TOTAL: Final = "_total"
 _OF_ONE: Final = frozenset({"process_start_time_seconds", "process_max_fds"})
 """Metrics that are not added up over processes."""
@@ -119,4 +119,4 @@ def _writer(names: Labels, chosen: Labels | None = None, *, others: bool = False
     if chosen is not None:
         places = [place for place in places if (names[place] in chosen) is not others]
     parts = [(place, f'{names[place]}="') for place in places]
-    return lambda values: ",".join([f'{begin}{values[place].translate(_ESCAPED)}"' for place, begin in parts])
+    return lambda values: ",".join([f'{begin}{label_value(values[place])}"' for place, begin in parts])

@@ -19,6 +19,9 @@ from pyverno.engine.faults import trace_of
 from pyverno.engine.result import FailureAction, Fault, Status
 from pyverno.errors import PyvernoError
 from pyverno.kube.admissionreview import AdmissionRequest
+from pyverno.sinks.characters import one_line
+from pyverno.sinks.records import json_text
+from pyverno.sinks.runners import without_commands
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.telemetry.throttle import Throttle
 
@@ -102,7 +105,7 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info and record.exc_info[0] is not None:
             line["error"] = _trace(record.exc_info[1])
-        return _json(line)
+        return json_text(_json(line))
 
 
 class TextFormatter(logging.Formatter):
@@ -123,7 +126,7 @@ class TextFormatter(logging.Formatter):
             level = f"{_COLOURS.get(record.levelname, '')}{level}{_RESET}"
         text = f"{time} {level} {_quoted_text(record.getMessage())}{fields}"
         if record.exc_info and record.exc_info[0] is not None:
-            text += "\n" + _trace(record.exc_info[1])
+            text += "\n" + without_commands(_trace(record.exc_info[1]))
         return text
 
 
@@ -131,7 +134,7 @@ def _trace(error: BaseException | None) -> str:
     """Return an exception and its causes: functions and lines, and a text only where it can hold no value."""
     lines: list[str] = []
     while error is not None and len(lines) < _LONGEST_TRACE:
-        text = f": {error}" if isinstance(error, _SAFE) else ""
+        text = one_line(f": {error}") if isinstance(error, _SAFE) else ""
         lines += [f"{type(error).__name__}{text}", *(f"  {place}" for place in trace_of(error.__traceback__))]
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return "\n".join(lines)
@@ -150,14 +153,14 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 def _quote(value: object) -> str:
     if isinstance(value, dict | list | tuple):
         text = _json(value)
-        return text if text.isprintable() else json.dumps(value, default=str)
+        return without_commands(text if text.isprintable() else json.dumps(value, default=str))
     text = str(value)
-    return json.dumps(text) if not text or any(each in text for each in ' "=') else _quoted_text(text)
+    return without_commands(json.dumps(text)) if not text or any(each in text for each in ' "=') else _quoted_text(text)
 
 
 def _quoted_text(text: str) -> str:
     """Return a text without line breaks and terminal escapes."""
-    return text if text.isprintable() else json.dumps(text)
+    return without_commands(text if text.isprintable() else json.dumps(text))  # guard: an event of the log is one line
 
 
 def _json(value: object) -> str:

@@ -20,6 +20,7 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError, service_unavailable
 from pyverno.policy.kinds import CEL_MUTATION_KINDS, RULE_KINDS
+from pyverno.sinks.characters import visible
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import replace
 from pyverno.webhook.configuration import Configuration
@@ -148,7 +149,8 @@ def answer(
     except PyvernoError as error:
         raise StatusError(500, "InternalError", error.message) from None
     patch = decision.patch if route.webhook_type is WebhookType.MUTATE else ()
-    response = AdmissionResponse(decision.allowed, decision.message, decision.warnings, patch)
+    warnings = tuple(map(visible, decision.warnings))
+    response = AdmissionResponse(decision.allowed, visible(decision.message), warnings, patch)
     return AdmissionOutcome(response, review, later or None, decision.fault)
 
 

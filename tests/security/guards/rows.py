@@ -44,7 +44,7 @@ ROWS: Final = (
     guard(
         "1A", "CVE-2026-44245: texts of reports are escaped",
         "tests/unit/report/test_overview.py::test_a_page_has_no_markup_of_its_results",
-        ("report/html.py", "from html import escape", "from builtins import str as escape"),
+        ("report/html.py", "from pyverno.sinks.markup import html_text", "from builtins import str as html_text"),
     ),
     guard(
         "1A", "CVE-2023-34091: an object that is being deleted triggers generation",

@@ -27,7 +27,7 @@ WEB: Final = (
     guard(
         "I10", "texts in cards of Google Chat are escaped",
         f"{_TARGETS}/test_chats.py::test_google_chat_texts_of_results_are_escaped",
-        (f"{_KINDS}/googlechat.py", "return escape(clip(text, most))", "return clip(text, most)"),
+        (f"{_KINDS}/googlechat.py", "return html_text(clip(text, most))", "return clip(text, most)"),
     ),
     guard(
         "I4", "the token of a bot is nothing but a token",

@@ -54,7 +54,7 @@ def test_a_lone_surrogate_does_not_stop_the_metrics(text: str) -> None:
     """Names in requests may contain a lone surrogate."""
     metrics = Metrics()
     metrics.reconciled(text)
-    assert b"half \\ud800 of" in metrics.exposition()
+    assert b"half \\\\ud800 of" in metrics.exposition()
 
 
 def test_a_scrape_in_pieces_is_the_same() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 from pyverno.cli.analyze.options import AnalyzeOptions
@@ -12,6 +11,7 @@ from pyverno.cli.errors import report_error
 from pyverno.cli.impact.recorded import read_recordings
 from pyverno.cli.progress import tracked
 from pyverno.cli.skipped import report_links
+from pyverno.cli.terminal import STDOUT
 from pyverno.compiler.analysis.cost import rule_costs
 from pyverno.compiler.analysis.population import make_population
 from pyverno.compiler.analysis.registry import CHECKS
@@ -40,10 +40,10 @@ def run_analyze(options: AnalyzeOptions) -> int:
     """Run the command; returns 0 without findings, 1 with findings, 2 where an input cannot be used."""
     try:
         if options.lists:
-            sys.stdout.write("".join(list_checks()))
+            STDOUT.write("".join(list_checks()))
             return _CLEAN
         if options.explain:
-            sys.stdout.write(describe_check(options.explain))
+            STDOUT.write(describe_check(options.explain))
             return _CLEAN
         _check_options(options)
         workspace, errors = _workspace(options)
@@ -57,7 +57,7 @@ def run_analyze(options: AnalyzeOptions) -> int:
     for each in errors:
         report_error(each)
     if workspace.policies or options.form != "text":
-        sys.stdout.write(render(options, workspace, found, costs))
+        STDOUT.write(render(options, workspace, found, costs))
     if errors:
         return _UNUSABLE
     return _FOUND if found else _CLEAN

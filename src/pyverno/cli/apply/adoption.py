@@ -6,7 +6,6 @@ could not be made is never accepted.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 from pyverno.cli.apply.judge import PAYLOAD, JudgedResource
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.errors import report_note
+from pyverno.cli.terminal import STDOUT
 from pyverno.engine.result import FailureAction, PatternDetail, RuleResult, RuleType, Status
 from pyverno.engine.rule import Family, PolicyInfo, RuleInfo
 from pyverno.errors import UsageError
@@ -201,7 +201,7 @@ class Adoption:
 
         `is_partial` is set when not all resources were judged.
         """
-        sys.stdout.flush()  # notes come after the results
+        STDOUT.flush()  # notes come after the results
         if self._suppressed:
             report_note(f"{_count(self._suppressed, 'failure')} suppressed in manifests")
         baseline = self._baseline

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from typing import Any, Final
 from pyverno.cli.apply.load import Inputs
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.clusterdata import by_name, discover_kinds, is_older, load_entries, with_type
+from pyverno.cli.terminal import STDERR
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.compiler import Compilation, compile_documents
@@ -79,7 +79,7 @@ def cluster_session(options: ApplyOptions, inputs: Inputs) -> Iterator[tuple[Inp
         live = loop.run(_read(client, kinds, compilation, options))
         if options.shows_performance:
             seconds = time.perf_counter() - started
-            sys.stderr.write(f"loaded {len(live.objects)} objects in {seconds:.2f} s\n")
+            STDERR.write(f"loaded {len(live.objects)} objects in {seconds:.2f} s\n")
         if live.bindings:
             bindings = [Document(body, _FILE, index) for index, body in enumerate(live.bindings)]
             compilation = compile_documents([*inputs.policies, *bindings])

@@ -16,6 +16,7 @@ from pyverno.kube.json import JSON
 from pyverno.kube.resource import Resource
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import SUFFIXES
+from pyverno.sinks.filenames import file_name, inside
 
 __all__ = ["ObjectFiles"]
 
@@ -51,9 +52,7 @@ class ObjectFiles:
     def _append(self, name: str, document: JSON) -> None:
         path = self._path
         if self._is_folder:
-            if "/" in name or os.sep in name or "\0" in name:
-                raise UsageError(f"cannot write an object to a file named `{name}`")
-            path = path / f"{name}.yaml"
+            path = inside(path, file_name(name, ".yaml"))
         text = dump_yaml(document, indent=4, indent_lists=True) + "\n---\n\n"
         try:
             self._write(path, text, os.O_APPEND)

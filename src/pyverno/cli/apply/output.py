@@ -6,15 +6,15 @@ line.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from pyverno.cli.apply.judge import JudgedResource
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.errors import can_show, report_error
 from pyverno.cli.style import style_for
+from pyverno.cli.terminal import STDERR, Stream
 from pyverno.engine.effects import CreateEffect
 from pyverno.engine.result import FailureAction, ResourceRef, RuleResult, RuleType, Status
 from pyverno.engine.rule import PolicyInfo, Stage
@@ -42,11 +42,11 @@ _ELEMENT_VARIABLE = "variable 'element.name'"
 class Output:
     """Prints one run to a stream."""
 
-    def __init__(self, options: ApplyOptions, session: Session, stream: TextIO) -> None:
+    def __init__(self, options: ApplyOptions, session: Session, stream: Stream) -> None:
         self._options = options
         self._session = session
         self._stream = stream
-        self._log = sys.stderr if options.is_machine_output else stream
+        self._log = STDERR if options.is_machine_output else stream
         path = options.output_path
         self._files = _files(path) if path is not None else None
         self._mutating = [
@@ -127,7 +127,7 @@ class Output:
             for target in targets:
                 self._yaml(target)
         elif is_shown and not self._options.is_machine_output:
-            self._line(f"\npolicy {policy.name} applied to {path}:\n{_yaml_text(own)}\n---")
+            self._line(f"\npolicy {_name(policy.name)} applied to {_name(path)}:\n{_yaml_text(own)}\n---")
             if targets:
                 self._line("patched targets: ")
                 for target in targets:
@@ -143,7 +143,7 @@ class Output:
         elif self._options.stdin:
             self._yaml(resource)
         elif not self._options.is_machine_output:
-            self._line(f"\npolicy {policy} applied to {path}:\n{_yaml_text(resource)}\n---")
+            self._line(f"\npolicy {_name(policy)} applied to {_name(path)}:\n{_yaml_text(resource)}\n---")
         if not self._options.is_machine_output:
             self._stream.write("\n\nGenerate:\nGeneration completed successfully.")
 
@@ -218,7 +218,7 @@ class Output:
         for item in self._refused:
             if item.written is None:
                 continue
-            reason, name = "; ".join(error.message for error in item.errors), item.written.name
+            reason, name = "; ".join(error.message for error in item.errors), _name(item.written.name)
             title = "Invalid Policies:" if reason.startswith(_ELEMENT_VARIABLE) else "Policies Skipped:"
             listed[title].append(f"{name}: {reason}" if reason else name)
         for title, entries in listed.items():
@@ -229,7 +229,7 @@ class Output:
     def _violations(self, item: JudgedResource) -> list[str]:
         if _all_pass(item):
             return []
-        path = _path(item.ref)
+        path = _name(_path(item.ref))
         grouped = groupby(item.results, _response)
         return [block for (policy, _), results in grouped for block in self._blocks(policy, path, [*results])]
 
@@ -237,21 +237,22 @@ class Output:
         for result in results:
             text = _PROBLEMS.get((result.rule.type, result.status))
             if text is not None:
-                yield text.format(policy=result.rule.policy.name, path=path, message=result.message)
+                yield text.format(policy=_name(result.rule.policy.name), path=path, message=result.message)
         failed = [result for result in results if result.status is Status.FAIL]
         if not failed:
             return
         audited = self._options.audit_warn and all(result.action is FailureAction.AUDIT for result in failed)
-        name = failed[0].rule.policy.name
+        name = _name(failed[0].rule.policy.name)
         yield f"policy {name} -> resource {path} {'failed as audit warning' if audited else 'failed'}:\n"
         for number, result in enumerate(failed, 1):
-            yield f"{number} - {result.rule_name} {result.message or 'validation failed'}\n"
+            yield f"{number} - {_name(result.rule_name)} {result.message or 'validation failed'}\n"
 
     @staticmethod
     def _errors(item: JudgedResource) -> list[str]:
         erred = [result for result in item.results if result.status is Status.ERROR]
         return [
-            f"policy {result.rule.policy.key} rule {result.rule_name} -> resource {_path(item.ref)}: {result.message}"
+            _name(f"policy {result.rule.policy.key} rule {result.rule_name} -> resource {_path(item.ref)}")
+            + _message(f": {result.message}")
             for result in erred
             if (result.rule.type, result.status) not in _PROBLEMS
         ]
@@ -281,7 +282,7 @@ class Output:
             policy = result.rule.policy
             rule = result.rule.name if policy.kind in RULE_KINDS else ""
             status = reported_status(result, audit_warn=self._options.audit_warn).value.title()
-            row = [policy.key, rule, name, status, ""]
+            row = [_name(policy.key), _name(rule), _name(name), status, ""]
             rows.append([*row, result.message] if self._options.detailed_results else row)
         return rows
 
@@ -328,3 +329,21 @@ def _yaml_text(value: JSON) -> str:
     from pyverno.kube.yaml.writer import dump_yaml
 
     return dump_yaml(value, indent=4, indent_lists=True)
+
+
+def _name(text: str) -> str:
+    """Return a name as one line."""
+    if text.isprintable():
+        return text
+    from pyverno.sinks.characters import one_line  # few names need it
+
+    return one_line(text)
+
+
+def _message(text: str) -> str:
+    """Return a message whose lines after the first are indented."""
+    if "\n" not in text:
+        return text
+    from pyverno.sinks.characters import block
+
+    return block(text, "  ")

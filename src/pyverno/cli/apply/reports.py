@@ -8,11 +8,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from pyverno.cli.apply.judge import JudgedResource
 from pyverno.cli.apply.options import ApplyOptions
 from pyverno.cli.apply.text import findings_of
+from pyverno.cli.terminal import Stream, terminal_of
 from pyverno.errors import NOWHERE
 from pyverno.kube.json import JSON, encode
 from pyverno.kube.resource import Resource
@@ -35,14 +36,14 @@ if TYPE_CHECKING:
 __all__ = ["print_exceptions", "print_findings", "print_reports"]
 
 
-def print_reports(options: ApplyOptions, judged: Iterable[JudgedResource], outcome: Outcome, stream: TextIO) -> None:
+def print_reports(options: ApplyOptions, judged: Iterable[JudgedResource], outcome: Outcome, stream: Stream) -> None:
     """Print the merged report of all cluster policies, then one report per namespaced policy."""
     lost = _losing(outcome)
     form = options.output_format
     stream.writelines(merged_reports(_entries(judged, outcome), form=form, audit_warn=options.audit_warn, lost=lost))
 
 
-def print_exceptions(options: ApplyOptions, judged: Iterable[JudgedResource], outcome: Outcome, stream: TextIO) -> None:
+def print_exceptions(options: ApplyOptions, judged: Iterable[JudgedResource], outcome: Outcome, stream: Stream) -> None:
     """Print a PolicyException for every failing result of a cluster policy."""
     ttl = format_duration(options.ttl) if options.ttl > 0 else ""
 
@@ -64,7 +65,7 @@ def print_findings(
     judged: Iterable[JudgedResource],
     session: Session,
     outcome: Outcome,
-    stream: TextIO,
+    stream: Stream,
     *,
     lints: Sequence[Diagnostic] = (),
 ) -> None:
@@ -83,7 +84,8 @@ def print_findings(
         yield from found
         problems.extend(problems_of(outcome.problems))  # with those that arose meanwhile
 
-    stream.writelines(WRITERS[options.format](all_found(), problems, outcome.lost_finding))
+    own = terminal_of(stream, options.format)
+    own.writelines(WRITERS[options.format](all_found(), problems, outcome.lost_finding))
 
 
 def _losing(outcome: Outcome) -> Callable[[ReportEntry, Exception], None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -12,6 +11,7 @@ from pyverno.cli.apply.load import Inputs, check_not_empty, load_inputs, open_se
 from pyverno.cli.apply.options import ApplyOptions, check_options
 from pyverno.cli.apply.outcome import Outcome
 from pyverno.cli.errors import report_error, report_note, report_warning, write_as_utf8
+from pyverno.cli.terminal import STDERR, STDOUT
 from pyverno.errors import PyvernoError
 from pyverno.kube.yaml.documents import Document
 from pyverno.offline.files import DocumentCache
@@ -68,7 +68,7 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
     lints = _lint(options, inputs, session)
     for diagnostic in lints:
         report_warning(str(diagnostic))
-    output = Output(options, session, sys.stdout)
+    output = Output(options, session, STDOUT)
     if not options.is_kyverno:
         if options.output and session.policies and not output.has_objects:
             report_warning(f"{_NO_OBJECTS} `{options.output}` stays empty: results are on stdout")
@@ -90,7 +90,7 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
     judged = judge(inputs, session, workers=options.workers, continue_on_fail=options.continue_on_fail)
     if adoption is not None:
         judged = _accepted(judged, adoption, outcome)
-    if sys.stderr.isatty():
+    if STDERR.isatty():
         from pyverno.cli.progress import tracked  # it shows nothing elsewhere
 
         judged = tracked(judged, len(inputs.manifests), "resources")
@@ -103,7 +103,7 @@ def _run(options: ApplyOptions, inputs: Inputs, session: Session) -> int:
         adoption.finish(has_problems=bool(problems), is_partial=bool(options.changed_since))
     code, reason = exit_code(options, outcome.summary, has_problems=bool(problems))
     if reason:
-        (sys.stderr if options.is_machine_output else sys.stdout).write(reason)
+        (STDERR if options.is_machine_output else STDOUT).write(reason)
     return code
 
 

@@ -6,11 +6,11 @@ This module must never import click.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 
 from pyverno.cli.args.configpath import has_settings
 from pyverno.cli.errors import closed_pipe, guarded
+from pyverno.cli.terminal import STDERR
 
 __all__ = ["PLAIN", "run_fast_path"]
 
@@ -54,5 +54,5 @@ def _as_click_runs(run: Callable[[], int]) -> int:
         closed_pipe()
         return 1
     except (EOFError, KeyboardInterrupt):
-        sys.stderr.write("\n")
+        STDERR.write("\n")
         raise KeyboardInterrupt from None

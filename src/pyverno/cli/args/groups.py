@@ -8,6 +8,7 @@ import click
 
 from pyverno.cli.args.options import inherited_options, with_verbosity
 from pyverno.cli.args.sections import examples_text
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import UsageError
 from pyverno.spelling import did_you_mean
 
@@ -39,7 +40,7 @@ class Group(click.Group):
 @click.pass_context
 def _show_help(ctx: click.Context, /, **_: object) -> None:
     if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
+        STDOUT.write(f"{ctx.get_help()}\n")
 
 
 def group(name: str, help: str, *commands: click.Command, examples: Sequence[str] = ()) -> Group:

@@ -105,7 +105,10 @@ def split_list(value: str) -> list[str]:
     >>> split_list('a.yaml,"b,c.yaml"')
     ['a.yaml', 'b,c.yaml']
     """
-    return next(csv.reader([value]), []) if value else []
+    try:
+        return next(csv.reader([value]), []) if value else []
+    except csv.Error:
+        raise UsageError(f"`{value}` is no list: its items are separated by commas, in one line") from None
 
 
 def _split_all(ctx: click.Context, param: click.Parameter, values: Sequence[str]) -> tuple[str, ...]:

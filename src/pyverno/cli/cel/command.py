@@ -5,7 +5,6 @@ No cluster, network or policy takes part. The text output of expressions is YAML
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
@@ -28,6 +27,7 @@ from pyverno.cli.cel.inputs import DOCUMENT_FLAGS, Inputs, bindings, is_variable
 from pyverno.cli.cel.run import Outcome, Row, as_json, run
 from pyverno.cli.cel.values import Printer
 from pyverno.cli.errors import Exit, check_known, report_error
+from pyverno.cli.terminal import STDERR, STDOUT
 from pyverno.compiler.cel.hints import compile_hint
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject, encode_indent
@@ -45,7 +45,7 @@ _TYPE_WIDTH = 40
 
 
 def _print(text: str) -> None:
-    sys.stdout.write(text)
+    STDOUT.write(text)
 
 
 def _writer(output: str) -> Callable[[JSON], str] | None:
@@ -111,7 +111,7 @@ def _refused(text: str, error: PyvernoError) -> JSONObject:
         report_error(error)
         return {"expression": text, "errors": [{"message": str(error)}]}
     hint = _file_hint(text) or compile_hint(error)
-    sys.stderr.write(f"{error.message}\n" + (f"  hint: {hint}\n" if hint else ""))
+    STDERR.write(f"{error.message}\n" + (f"  hint: {hint}\n" if hint else ""))
     result: JSONObject = {"expression": text, "errors": [_issue(issue, error.source) for issue in error.issues]}
     return {**result, "hint": hint} if hint else result
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 
 from pyverno.cli.args.flags import CONFIG, switch
@@ -11,6 +10,7 @@ from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
 from pyverno.cli.config.roles import ROLES
 from pyverno.cli.config.settings import SECTIONS, Setting, section_flags, settings_for
+from pyverno.cli.terminal import STDOUT
 from pyverno.kube.json import encode
 
 __all__ = ["config"]
@@ -20,11 +20,11 @@ def _show(config: str, config_revision: str, all_flags: bool) -> None:
     words = (("--config", config), ("--config-revision", config_revision))
     settings = settings_for([word for flag, given in words if given for word in (flag, given)])
     if not settings:
-        sys.stdout.write("# no configuration file\n")
+        STDOUT.write("# no configuration file\n")
     for section in SECTIONS:
         lines = [*_lines(section, settings, all_flags=all_flags)]
         if lines:
-            sys.stdout.write(f"{section}:\n" + "".join(f"  {line}\n" for line in lines))
+            STDOUT.write(f"{section}:\n" + "".join(f"  {line}\n" for line in lines))
 
 
 def _lines(section: str, settings: tuple[Setting, ...], *, all_flags: bool) -> Iterator[str]:

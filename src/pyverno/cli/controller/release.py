@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from dataclasses import dataclass
 
 from pyverno.cli.args.records import group_of, seconds, switch, text
+from pyverno.cli.terminal import STDOUT
 
 __all__ = ["ReleaseFlags", "run_release"]
 
@@ -50,5 +50,5 @@ def run_release(flags: ReleaseFlags) -> None:
             return stopped
 
     for name in asyncio.run(run()):
-        sys.stdout.write(f"deployment.apps/{name} scaled to 0\n")
-    sys.stdout.write("webhook configurations and generated admission policies deleted\n")
+        STDOUT.write(f"deployment.apps/{name} scaled to 0\n")
+    STDOUT.write("webhook configurations and generated admission policies deleted\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypedDict
@@ -22,6 +21,7 @@ from pyverno.cli.controller.groups import (
 )
 from pyverno.cli.controller.imageflags import ImageFlags, registry_flags
 from pyverno.cli.style import style_for
+from pyverno.cli.terminal import STDERR
 from pyverno.cluster.access import SERVICE_ACCOUNT, Access, in_cluster, load_kubeconfig
 from pyverno.cluster.egress import SCOPED_TOKEN, EgressSettings
 from pyverno.cluster.egressrules import EgressRules
@@ -142,7 +142,7 @@ class SharedValues(TypedDict):
 def begin_log(flags: ProcessFlags) -> None:
     """Set up the log."""
     given = flags.logs
-    colours = style_for(sys.stderr, remove_color=given.has_no_color).is_coloured
+    colours = style_for(STDERR, remove_color=given.has_no_color).is_coloured
     set_up_logging(LogSettings(given.form, given.verbosity, given.time, colours))
 
 

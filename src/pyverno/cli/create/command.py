@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from pyverno.cli.args.flags import comma_list, repeated, switch, value
 from pyverno.cli.args.groups import group
 from pyverno.cli.args.sections import command
 from pyverno.cli.create import files
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.writer import dump_yaml
@@ -25,7 +25,7 @@ __all__ = ["create"]
 def _write(document: JSONObject, output: str) -> None:
     text = dump_yaml(document, sort_keys=False)
     if not output:
-        sys.stdout.write(text)
+        STDOUT.write(text)
         return
     try:
         Path(output).write_text(text, encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ import orjson
 from pyverno.cli.equivalent.admission import admission_of
 from pyverno.cli.migrate.certificate import host_of, raw_differences
 from pyverno.cli.progress import tracked
+from pyverno.cli.terminal import STDERR, STDOUT
 from pyverno.compiler import compile_documents
 from pyverno.compiler.equivalence.case import Case
 from pyverno.compiler.equivalence.circumstances import ALICE
@@ -34,6 +34,7 @@ from pyverno.offline.manifests import load_manifests
 from pyverno.offline.policies import load_policy_documents
 from pyverno.offline.resources import read_objects
 from pyverno.report.explanation import NO_PLACES, rule_lines
+from pyverno.sinks.records import json_text
 from pyverno.value import dataclass, replace
 from pyverno.version import __version__
 
@@ -93,7 +94,7 @@ def run_equivalent(options: EquivalentOptions) -> int:
         host = host_of(documents, vocabulary, admit, seeds)
         first, second = (replace(side, engine=Engine(side.engine.policies, host)) for side in (first, second))
     except PyvernoError as error:
-        sys.stderr.write(f"Error: {error}\n")
+        STDERR.write(f"Error: {error}\n")
         return _UNUSABLE
     comparison = compare(
         Pair(first.engine, second.engine, admit),
@@ -107,8 +108,8 @@ def run_equivalent(options: EquivalentOptions) -> int:
     branches = tuple(branch_coverage(side.engine, side.documents, comparison.sample) for side in (first, second))
     record = _record(options, first, second, comparison, branches)
     if options.certificate and comparison.counterexample is None:
-        _write(options.certificate, encode_indent(record) + "\n")
-    sys.stdout.write(_render(options, record, comparison, (first, second), branches))
+        _write(options.certificate, json_text(encode_indent(record)) + "\n")
+    STDOUT.write(_render(options, record, comparison, (first, second), branches))
     if comparison.counterexample is not None:
         return _DIFFERENT
     return _BLIND if comparison.blind else _SAME
@@ -299,12 +300,12 @@ def _check(options: EquivalentOptions, first: _Side, second: _Side) -> int:
         raise UsageError(f"`{options.check}` is no record of `pyverno equivalent`") from None
     if digests != (first.digest, second.digest):
         changed = options.old if digests[0] != first.digest else options.new
-        sys.stdout.write(f"{changed} has changed since the comparison: compare again\n")
+        STDOUT.write(f"{changed} has changed since the comparison: compare again\n")
         return _DIFFERENT
     if result != "no difference found":
-        sys.stdout.write("the comparison found a difference\n")
+        STDOUT.write("the comparison found a difference\n")
         return _DIFFERENT
-    sys.stdout.write("the certificate is one of these policies: no difference was found\n")
+    STDOUT.write("the certificate is one of these policies: no difference was found\n")
     return _BLIND if blind else _SAME
 
 

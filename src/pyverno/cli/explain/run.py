@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from pyverno.cli.apply.options import ApplyOptions, check_options
 from pyverno.cli.errors import check_known, report_error, report_warning
 from pyverno.cli.skipped import report_links
 from pyverno.cli.style import Style, style_for
+from pyverno.cli.terminal import STDOUT
 from pyverno.engine.explain.change import Change
 from pyverno.engine.explain.explanation import Explanation
 from pyverno.engine.explain.nodes import RuleTrace
@@ -25,6 +25,7 @@ from pyverno.offline.session import Session
 from pyverno.report.explanation import Line, Places, change_lines, rule_lines
 from pyverno.report.problem import problems_of
 from pyverno.report.ruleplaces import RulePlaces
+from pyverno.sinks.characters import block, one_line
 from pyverno.value import dataclass, field
 
 __all__ = ["ExplainOptions", "run_explain"]
@@ -87,7 +88,7 @@ class _Run:
     def __init__(self, options: ExplainOptions, session: Session) -> None:
         self._options = options
         self._session = session
-        self._style = style_for(sys.stdout, remove_color=options.remove_color)
+        self._style = style_for(STDOUT, remove_color=options.remove_color)
         self._found: list[JSON] = []
         self._places = RulePlaces(session.compilation)
         self.is_bad = False
@@ -97,21 +98,21 @@ class _Run:
         places = Places(document.location, self._places.find)
         shown = 0
         if self._options.output == "text":
-            sys.stdout.write(f"{ResourceRef.of(manifest)}  ({document.location()})\n")
+            STDOUT.write(one_line(f"{ResourceRef.of(manifest)}  ({document.location()})") + "\n")
         for explanation in self._session.explain(manifest, operation=operation):
             for trace in self._choose(explanation):
                 shown += 1
                 self._show(explanation, trace, places, manifest)
         if not shown and self._options.output == "text":
-            sys.stdout.write("  no rule matches (--all shows why)\n")
+            STDOUT.write("  no rule matches (--all shows why)\n")
 
     def finish(self, problems: Sequence[PyvernoError]) -> None:
         """Print the collected explanations as one document, with the errors of inputs."""
         found = {"explanations": self._found, "errors": [each.to_json() for each in problems_of(problems)]}
         if self._options.output == "json":
-            sys.stdout.write(encode_indent(found) + "\n")
+            STDOUT.write(encode_indent(found) + "\n")
         elif self._options.output == "yaml":
-            sys.stdout.write(dump_yaml(found, sort_keys=False))
+            STDOUT.write(dump_yaml(found, sort_keys=False))
 
     def _choose(self, explanation: Explanation) -> Iterator[RuleTrace]:
         wanted = self._options.rules
@@ -140,12 +141,13 @@ class _Run:
     def _print(self, lines: Iterator[Line]) -> None:
         style: Style = self._style
         for line in lines:
-            text = line.text
+            margin = "  " * (line.depth + 1)
+            text = block(line.text, f"{margin}  ")
             if line.word:
                 painted = style.result(line.word)
                 text = painted.replace(line.word, text, 1) if painted != line.word else text
-            place = f"  ({line.place})" if line.place is not None and line.place.line else ""
-            sys.stdout.write(f"{'  ' * (line.depth + 1)}{text}{place}\n")
+            place = one_line(f"  ({line.place})") if line.place is not None and line.place.line else ""
+            STDOUT.write(f"{margin}{text}{place}\n")
 
 
 def _change_json(change: Change, failed: RuleResult | None) -> JSON:

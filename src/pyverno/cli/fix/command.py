@@ -7,7 +7,6 @@ Without `--save` nothing is written. A saved file keeps its comments and quotes;
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from pyverno.cli.args.sections import command
 from pyverno.cli.errors import Exit
 from pyverno.cli.fix.policy import fix_policy
 from pyverno.cli.fix.suite import fix_suite
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import Document, load_documents
@@ -39,7 +39,7 @@ Fix = Callable[[JSONObject], tuple[JSONObject, list[str]]]
 
 
 def _print(*lines: str) -> None:
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
+    STDOUT.write("".join(f"{line}\n" for line in lines))
 
 
 def _fix_files(paths: Iterable[Path], fix_document: Fix, *, what: str, save: bool, force: bool) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from html import escape
 
 from pyverno.cli.impact.changes import Category, Change
 from pyverno.kube.json import encode_indent
+from pyverno.sinks.characters import one_line
+from pyverno.sinks.markdown import markdown_cell
+from pyverno.sinks.markup import html_text
 from pyverno.value import dataclass
 
 __all__ = ["Counts", "render"]
@@ -81,7 +83,8 @@ def _row(group: _Group, examples: int) -> tuple[str, ...]:
     ]
     more = [f"and {len(shown) - examples} more"] if len(shown) > examples > 0 else []
     texts = "; ".join([" ".join(text.split()) for text in shown[:examples]] + more)
-    return str(group.category), group.policy, group.namespace, group.owner, str(len(group.changes)), texts
+    names = (one_line(each) for each in (group.policy, group.namespace, group.owner))
+    return str(group.category), *names, str(len(group.changes)), texts
 
 
 def _summary(changes: Sequence[Change], numbers: Counts) -> str:
@@ -107,18 +110,14 @@ def _table(rows: Sequence[tuple[str, ...]]) -> str:
 def _markdown(rows: Sequence[tuple[str, ...]], summary: str) -> str:
     if not rows:
         return f"{summary}\n"
-    lines = [_HEADS, tuple("---" for _ in _HEADS), *(tuple(_cell(text) for text in row) for row in rows)]
+    lines = [_HEADS, tuple("---" for _ in _HEADS), *(tuple(markdown_cell(text) for text in row) for row in rows)]
     return f"**{summary}**\n\n" + "".join("| " + " | ".join(line) + " |\n" for line in lines)
 
 
-def _cell(text: str) -> str:
-    return escape(text, quote=False).replace("\\", "\\\\").replace("|", "\\|").replace("`", "\\`")
-
-
 def _html(rows: Sequence[tuple[str, ...]], summary: str) -> str:
-    cells = [f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in row)}</tr>" for row in rows]
+    cells = [f"<tr>{''.join(f'<td>{html_text(text)}</td>' for text in row)}</tr>" for row in rows]
     heads = "".join(f"<th>{head}</th>" for head in _HEADS)
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Impact of policies</title></head><body>\n'
-        f"<p>{escape(summary)}</p>\n<table>\n<tr>{heads}</tr>\n" + "\n".join(cells) + "\n</table>\n</body></html>\n"
+        f"<p>{html_text(summary)}</p>\n<table>\n<tr>{heads}</tr>\n" + "\n".join(cells) + "\n</table>\n</body></html>\n"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 
 from pyverno.cli.apply.load import Inputs, load_inputs, open_session
@@ -13,6 +12,7 @@ from pyverno.cli.impact.output import Counts, render
 from pyverno.cli.impact.recorded import Recording, read_recordings
 from pyverno.cli.progress import tracked
 from pyverno.cli.skipped import report_links
+from pyverno.cli.terminal import STDOUT
 from pyverno.compiler import Compilation, compile_documents
 from pyverno.engine.engine import Review
 from pyverno.engine.phases import ADMISSION, DELETING
@@ -78,7 +78,7 @@ def run_impact(options: ImpactOptions) -> int:
     except PyvernoError as error:
         report_error(error)
         return _UNUSABLE
-    sys.stdout.write(render(changes, counts, form=options.form, examples=options.examples))
+    STDOUT.write(render(changes, counts, form=options.form, examples=options.examples))
     hard = {(each.category, each.resource) for each in changes if each.category in (Category.REFUSED, Category.DELETED)}
     return _TOO_MUCH if options.fail_on and len(hard) >= options.fail_on else _FINE
 

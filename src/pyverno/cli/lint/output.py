@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TextIO
 
+from pyverno.cli.terminal import Stream, terminal_of
 from pyverno.compiler.lints.lint import Diagnostic, Severity
 from pyverno.compiler.lints.registry import LINTS, find_lint
 from pyverno.engine.result import ResourceRef
@@ -15,6 +15,8 @@ from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.report.finding import Finding
 from pyverno.report.formats.registry import FORMATTERS
 from pyverno.report.problem import Problem, problems_of
+from pyverno.sinks.characters import block, one_line, visible
+from pyverno.sinks.runners import without_commands
 
 __all__ = ["lint_findings", "print_diagnostics", "print_explanation", "print_list"]
 
@@ -24,7 +26,7 @@ _WIDEST = 160
 def print_diagnostics(
     found: Sequence[Diagnostic],
     errors: Sequence[PyvernoError],
-    stream: TextIO,
+    stream: Stream,
     *,
     style: str,
     quiet: bool,
@@ -44,7 +46,7 @@ def print_diagnostics(
         listing = _listing(found, problems, documents, fixed)
         stream.write(encode_indent(listing, escape_html=False) + "\n" if style == "json" else dump_yaml(listing))
     else:
-        stream.write(FORMATTERS[style](lint_findings(found), problems))
+        terminal_of(stream, style).write(FORMATTERS[style](lint_findings(found), problems))
 
 
 def lint_findings(found: Sequence[Diagnostic], *, status: str = "") -> Iterator[Finding]:
@@ -65,10 +67,8 @@ def lint_findings(found: Sequence[Diagnostic], *, status: str = "") -> Iterator[
 
 def _text_lines(found: Sequence[Diagnostic], *, quiet: bool) -> Iterator[str]:
     for each in found:
-        first, *rest = each.message.split("\n")
-        yield f"{each.location}: {each.code} {first}\n"
-        yield from (f"    {line}\n" for line in rest)
-        if not quiet and not rest:
+        yield one_line(f"{each.location}: {each.code} ") + block(each.message, "    ") + "\n"
+        if not quiet and "\n" not in each.message:
             yield from _source_lines(each)
 
 
@@ -78,7 +78,7 @@ def _source_lines(each: Diagnostic) -> Iterator[str]:
     line = each.document.line_text(each.location.line) if each.document is not None else None
     if line is not None and len(line) <= _WIDEST:
         line = line.rstrip("\r")
-        yield f"    {line}\n"
+        yield f"    {without_commands(visible(line))}\n"
         blank = "".join("\t" if character == "\t" else " " for character in line[: max(column - 1, 0)])
         yield f"    {blank}^\n"
 
@@ -103,7 +103,7 @@ def _listing(found: Sequence[Diagnostic], problems: Sequence[Problem], documents
     }
 
 
-def print_list(stream: TextIO) -> None:
+def print_list(stream: Stream) -> None:
     """Print the code, severity, name and summary of every lint."""
     for lint in LINTS:
         mark = "fixable" if lint.is_fixable else ""
@@ -111,7 +111,7 @@ def print_list(stream: TextIO) -> None:
         stream.write(f"{lint.code}  {lint.severity:<7}  {mark:<7}  {lint.name:<20}  {summary}\n")
 
 
-def print_explanation(code: str, stream: TextIO) -> None:
+def print_explanation(code: str, stream: Stream) -> None:
     """Print the documentation of a lint."""
     lint = find_lint(code)
     if lint is not None:

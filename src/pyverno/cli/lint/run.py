@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from pyverno.cli.errors import report_error, report_note
 from pyverno.cli.lint.output import print_diagnostics, print_explanation, print_list
 from pyverno.cli.skipped import counted, report_skipped
+from pyverno.cli.terminal import STDOUT
 from pyverno.cli.watch import watch
 from pyverno.compiler.compile import compile_documents
 from pyverno.compiler.lints.fixes import fix_text
@@ -70,10 +70,10 @@ def run_lint(options: LintOptions) -> int:
     """Run the command; returns 0 without findings, 1 with findings, 2 where an input cannot be used."""
     try:
         if options.lists:
-            print_list(sys.stdout)
+            print_list(STDOUT)
             return 0
         if options.explain:
-            print_explanation(_lint_named(options.explain), sys.stdout)
+            print_explanation(_lint_named(options.explain), STDOUT)
             return 0
         _check_options(options)
         if options.watch:
@@ -115,7 +115,7 @@ def _run(options: LintOptions) -> int:
     print_diagnostics(
         outcome.found,
         [error for error in outcome.errors if not isinstance(error, DocumentError)],
-        sys.stdout,
+        STDOUT,
         style=style,
         quiet=options.quiet,
         documents=outcome.documents,

@@ -26,6 +26,7 @@ from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import read_file
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.sinks.filenames import file_name
 from pyverno.value import dataclass, field, replace
 
 __all__ = ["Conversion", "convert_document"]
@@ -67,7 +68,7 @@ class Conversion:
     @property
     def stem(self) -> str:
         """The beginning of the names of its files."""
-        return self.own_stem or self.name
+        return self.own_stem or file_name(self.name)
 
 
 def convert_document(

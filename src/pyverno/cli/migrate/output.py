@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from pyverno.cli.errors import bug_text, report_error
 from pyverno.cli.migrate.certificate import digest
 from pyverno.cli.migrate.comments import split_documents
 from pyverno.cli.migrate.conversion import Conversion
+from pyverno.cli.terminal import STDOUT
 from pyverno.compiler.migration.policy import SOURCE_DIGEST, digest_of
 from pyverno.errors import PyvernoError, UsageError
 from pyverno.kube.json import encode_indent
@@ -22,6 +22,8 @@ from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import read_file
 from pyverno.offline.rewriting import decode_lines, encode_like, replace_file
+from pyverno.sinks.filenames import file_names, inside
+from pyverno.sinks.records import json_text
 from pyverno.value import replace
 
 __all__ = ["Bugs", "check_folder", "print_diff", "with_stems", "write_folder", "write_in_place"]
@@ -59,11 +61,9 @@ class Bugs:
 def with_stems(found: Sequence[Conversion], bugs: Bugs) -> list[Conversion]:
     """Return the conversions with names for their files: policies that share a name add kind and namespace to it."""
     counts = Counter(bugs.each(found, lambda each: each.name))
-
-    def with_stem(each: Conversion) -> Conversion:
-        return each if counts[each.name] == 1 else replace(each, own_stem=_long_stem(each))
-
-    return [*bugs.each(found, with_stem)]
+    named = [*bugs.each(found, lambda each: (each, each.name if counts[each.name] == 1 else _long_stem(each)))]
+    stems = file_names(stem for _, stem in named)
+    return [replace(each, own_stem=stem) for (each, _), stem in zip(named, stems, strict=True)]
 
 
 def _long_stem(conversion: Conversion) -> str:
@@ -78,9 +78,12 @@ def write_folder(found: Sequence[Conversion], folder: Path, bugs: Bugs) -> None:
 
     def write(each: Conversion) -> None:
         if each.text:
-            _write(folder / f"{each.stem}.yaml", each.text.encode())
+            _write(inside(folder, f"{each.stem}.yaml"), each.text.encode())
         if each.text and each.certificate is not None:
-            _write(folder / f"{each.stem}.certificate.json", (encode_indent(each.certificate) + "\n").encode())
+            _write(
+                inside(folder, f"{each.stem}.certificate.json"),
+                (json_text(encode_indent(each.certificate)) + "\n").encode(),
+            )
 
     for _ in bugs.each(found, write):
         pass
@@ -124,12 +127,12 @@ def check_folder(found: Sequence[Conversion], folder: Path, bugs: Bugs) -> int:
     """Check that a folder holds the current conversions and certificates of the policies; return the exit code."""
     problems = [problem for own in bugs.each(found, lambda each: _problems(each, folder)) for problem in own]
     for problem in problems:
-        sys.stdout.write(f"{problem}\n")
+        STDOUT.write(f"{problem}\n")
     if not problems and not bugs.code:
         what = (
             "1 policy is converted as it is" if len(found) == 1 else f"{len(found)} policies are converted as they are"
         )
-        sys.stdout.write(f"{what} now, and tested\n")
+        STDOUT.write(f"{what} now, and tested\n")
     return 1 if problems else 0
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from pyverno.compiler.migration.outcome import Note, Refused
 from pyverno.kube.json import JSONObject, encode_indent
+from pyverno.report.markdown import markdown_table
+from pyverno.sinks.characters import block, one_line
 from pyverno.value import dataclass
 
 __all__ = ["RuleLine", "render_report"]
@@ -41,12 +43,12 @@ class RuleLine:
         >>> RuleLine("a.yaml", "p", "r", "not convertible", refused=refused).text
         'p/r: not convertible because of match: no roles (roles); next: groups'
         """
-        name = f"{self.policy}/{self.rule}" if self.rule else self.policy
+        name = one_line(f"{self.policy}/{self.rule}" if self.rule else self.policy)
         if self.refused is not None:
             place = f" because of {self.refused.path}" if self.refused.path else ""
             advice = f"; next: {self.refused.advice}" if self.refused.advice else ""
             return f"{name}: {self.state}{place}: {self.refused.reason} ({self.refused.code}){advice}"
-        arrow = f" -> {', '.join(self.policies)}" if self.policies else ""
+        arrow = f" -> {one_line(', '.join(self.policies))}" if self.policies else ""
         reason = f": {self.reason}" if self.reason else ""
         return f"{name}: {self.state}{arrow}{reason}"
 
@@ -77,19 +79,19 @@ def render_report(lines: Sequence[RuleLine], form: str) -> str:
         return _markdown(lines)
     written = []
     for each in lines:
-        written.append(each.text)
-        written += [f"  note: {note.path}: {note.text}" if note.path else f"  note: {note.text}" for note in each.notes]
+        written.append(block(each.text, "    "))
+        notes = (f"{note.path}: {note.text}" if note.path else note.text for note in each.notes)
+        written += [block(f"  note: {note}", "    ") for note in notes]
     good = sum(each.is_good for each in lines)
     return "".join(f"{line}\n" for line in written) + f"{good} of {len(lines)} converted and tested\n"
 
 
 def _markdown(lines: Sequence[RuleLine]) -> str:
-    head = ["| policy | rule | outcome | now in | what to do |", "|---|---|---|---|---|"]
     rows = []
     for each in lines:
         todo = each.reason
         if each.refused is not None:
-            todo = f"`{each.refused.path}`: {each.refused.reason}. {each.refused.advice}"
+            todo = f"{each.refused.path}: {each.refused.reason}. {each.refused.advice}"
         cells = (each.policy, each.rule, each.state, ", ".join(each.policies), todo.strip())
-        rows.append("| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |")
-    return "\n".join([*head, *rows]) + "\n"
+        rows.append(cells)
+    return markdown_table(("policy", "rule", "outcome", "now in", "what to do"), rows)

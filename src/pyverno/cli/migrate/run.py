@@ -16,6 +16,7 @@ from pyverno.cli.migrate.plan import plan_steps, print_steps
 from pyverno.cli.migrate.report import RuleLine, render_report
 from pyverno.cli.migrate.suitefiles import split_suites
 from pyverno.cli.progress import tracked
+from pyverno.cli.terminal import STDERR, STDOUT
 from pyverno.compiler import compile_documents
 from pyverno.compiler.migration.outcome import Refused
 from pyverno.compiler.migration.schema import SchemaBook
@@ -93,7 +94,7 @@ def run_migrate(options: MigrateOptions) -> int:
     except PyvernoError as error:
         report_error(error)
         return _UNUSABLE
-    sys.stderr.write(render_report(lines, options.report))
+    STDERR.write(render_report(lines, options.report))
     return bugs.code or (_DONE if all(line.is_good for line in lines) else _LEFT)
 
 
@@ -244,15 +245,15 @@ def _objects(sources: Sequence[str]) -> list[JSONObject]:
 def _write(options: MigrateOptions, found: Sequence[Conversion], bugs: Bugs) -> None:
     if options.plan:
         plans = bugs.each((each for each in found if each.documents), _plan)
-        sys.stdout.write("---\n".join(plans))
+        STDOUT.write("---\n".join(plans))
     elif options.diff:
-        sys.stdout.writelines(bugs.each(found, print_diff))
+        STDOUT.writelines(bugs.each(found, print_diff))
     elif options.write:
         write_folder(found, Path(options.write), bugs)
     elif options.in_place:
         write_in_place(found)
     else:
-        sys.stdout.write("---\n".join(each.text for each in found if each.text))
+        STDOUT.write("---\n".join(each.text for each in found if each.text))
 
 
 def _plan(conversion: Conversion) -> str:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from typing import Final
 
+from pyverno.cli.terminal import STDERR, STDOUT
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.cluster.client import Client
 from pyverno.errors import PyvernoError, UsageError
@@ -35,10 +35,10 @@ def store_again(names: tuple[str, ...], *, kubeconfig: str, context: str, dry_ru
     try:
         found = asyncio.run(work())
     except PyvernoError as error:
-        sys.stderr.write(f"Error: {error}\n")
+        STDERR.write(f"Error: {error}\n")
         return 2 if isinstance(error, UsageError) else 1
     for name, count in found.items():
-        sys.stdout.write(f"{name}: {count} objects {'to store' if dry_run else 'stored'} at the storage version\n")
+        STDOUT.write(f"{name}: {count} objects {'to store' if dry_run else 'stored'} at the storage version\n")
     return 0
 
 

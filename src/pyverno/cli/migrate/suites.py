@@ -34,6 +34,7 @@ from pyverno.offline.rewriting import replace_file
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
 from pyverno.policy.decode import decode
+from pyverno.sinks.filenames import file_names, inside
 from pyverno.value import dataclass, replace
 
 __all__ = ["migrate_suites"]
@@ -78,7 +79,7 @@ def migrate_suites(
             # in place, the suite's policies are already converted
             before = SuiteOutcome() if folder is None else run_suite(found, SuiteOptions())
             made.append((each, before))
-    _write(made, batch.copies)
+    _write(made, batch.copies, folder)
     return lines + [_run_converted(each, before, kube_version) for each, before in made]
 
 
@@ -149,8 +150,9 @@ class _Batch:
                 files.append(relative(self.folder / f"{each.stem}.yaml", folder))
             else:
                 # the old file also holds converted policies: the others get a file of their own
-                name = f"{each.stem}.kept.yaml"
-                _write_text(folder / name, dump_yaml(each.source, sort_keys=False))
+                stems = (other.stem for other in self.conversions)
+                name = file_names([*stems, f"{each.stem}.kept"])[-1] + ".yaml"
+                _write_text(inside(folder, name), dump_yaml(each.source, sort_keys=False))
                 files.append(name)
         return files
 
@@ -167,8 +169,10 @@ def _successors(conversion: Conversion, book: SchemaBook) -> Successors:
     return Successors()
 
 
-def _write(made: Sequence[tuple[_ConvertedSuite, SuiteOutcome]], copies: dict[Path, Path]) -> None:
+def _write(made: Sequence[tuple[_ConvertedSuite, SuiteOutcome]], copies: dict[Path, Path], folder: Path | None) -> None:
     for source, target in copies.items():
+        if folder is not None:
+            inside(folder, os.path.relpath(target, folder))
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
@@ -178,6 +182,8 @@ def _write(made: Sequence[tuple[_ConvertedSuite, SuiteOutcome]], copies: dict[Pa
     for each, _ in made:
         by_path.setdefault(each.path, []).append(each)
     for path, suites in by_path.items():
+        if folder is not None:
+            inside(folder, os.path.relpath(path, folder))
         _write_documents(path, suites, suites[0].found.path)
 
 

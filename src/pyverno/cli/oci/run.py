@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import re
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, TypeVar
 
+from pyverno.cli.terminal import STDERR, STDOUT
 from pyverno.compiler import compile_documents
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.errors import PyvernoError, UsageError, ValueSyntaxError
@@ -22,6 +22,8 @@ from pyverno.registry.client import RegistryClient, Repository
 from pyverno.registry.credentials import credentials_for
 from pyverno.registry.owncredentials import own_credentials
 from pyverno.registry.transport import Transport
+from pyverno.sinks.characters import one_line
+from pyverno.sinks.filenames import file_name, inside
 
 __all__ = ["pull", "push"]
 
@@ -46,9 +48,9 @@ def push(source: str, image: str, *, allows_http: bool) -> None:
         return await push_policies(transport, repository, reference, layers)
 
     for each in layers:
-        sys.stderr.write(f"adding {each.kind} {each.name}\n")
+        STDERR.write(one_line(f"adding {each.kind} {each.name}") + "\n")
     digest = _run(reference, work, allows_http=allows_http)
-    sys.stdout.write(f"{reference.repository}@{digest}\n")
+    STDOUT.write(f"{reference.repository}@{digest}\n")
 
 
 def pull(image: str, folder: str, *, allows_http: bool) -> None:
@@ -61,14 +63,14 @@ def pull(image: str, folder: str, *, allows_http: bool) -> None:
     documents: dict[Path, Document] = {}
     for index, body in enumerate(_run(reference, work, allows_http=allows_http)):
         for document in load_documents(body, file=f"{image} layer {index}"):
-            path = Path(folder) / f"{_policy_name(document)}.yaml"
+            path = inside(Path(folder), file_name(_policy_name(document), ".yaml"))
             if path in documents:
                 raise UsageError(f"the artifact has two policies for {path}")
             documents[path] = document
     Path(folder).mkdir(parents=True, exist_ok=True)
     for path, document in documents.items():
         path.write_text(dump_yaml(document.value), encoding="utf-8")
-        sys.stdout.write(f"{path}\n")
+        STDOUT.write(f"{one_line(str(path))}\n")
 
 
 def _parse(image: str) -> ImageReference:

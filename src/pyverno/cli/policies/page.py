@@ -8,11 +8,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import Final
 
 from pyverno.offline.files import read_file
 from pyverno.offline.policylibrary import Control
+from pyverno.sinks.markup import html_text
 
 __all__ = ["library_page"]
 
@@ -77,7 +77,7 @@ def _page(controls: Sequence[Control]) -> Iterator[str]:
 def _select(name: str, every: str, values: Sequence[str]) -> Iterator[str]:
     yield f'<select name="{name}" aria-label="{name.title()}"><option value="">{every}</option>'
     for value in values:
-        yield f"<option>{escape(value)}</option>"
+        yield f"<option>{html_text(value)}</option>"
     yield "</select>"
 
 
@@ -86,14 +86,17 @@ def _details(control: Control) -> Iterator[str]:
         (control.name, control.title, control.category, control.subject, control.description, *control.standards)
     )
     yield (
-        f'<details data-text="{escape(text.lower())}" data-category="{escape(control.category)}" '
-        f'data-severity="{escape(control.severity)}">'
+        f'<details data-text="{html_text(text.lower())}" data-category="{html_text(control.category)}" '
+        f'data-severity="{html_text(control.severity)}">'
     )
     tags = [
-        f'<span class="tag {escape(control.severity)}">{escape(control.severity)}</span>',
-        *(f'<span class="tag">{escape(each)}</span>' for each in (control.kind, control.subject, *control.standards)),
+        f'<span class="tag {html_text(control.severity)}">{html_text(control.severity)}</span>',
+        *(
+            f'<span class="tag">{html_text(each)}</span>'
+            for each in (control.kind, control.subject, *control.standards)
+        ),
     ]
-    head = f"<strong>{escape(control.title)}</strong> <code>@{escape(control.name)}</code>"
+    head = f"<strong>{html_text(control.title)}</strong> <code>@{html_text(control.name)}</code>"
     yield f"<summary>{head} {' '.join(tags)}</summary>"
-    yield f"<p>{escape(control.description)}</p>"
-    yield f"<pre>{escape(read_file(control.path).decode().rstrip())}</pre></details>"
+    yield f"<p>{html_text(control.description)}</p>"
+    yield f"<pre>{html_text(read_file(control.path).decode().rstrip())}</pre></details>"

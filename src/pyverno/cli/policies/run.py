@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from pyverno.cli.policies.page import library_page
 from pyverno.cli.style import style_for
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.kube.wildcard import match
@@ -46,7 +46,7 @@ def list_policies(options: ListOptions) -> None:
     controls = [control for control in _select_controls(options) if _is_selected(control, options)]
     if not controls:
         raise UsageError("no policy of the library has all of this: leave out a filter, or see `pyverno policies list`")
-    sys.stdout.write(_WRITERS[options.form](controls, options))
+    STDOUT.write(_WRITERS[options.form](controls, options))
 
 
 def show_policies(names: Sequence[str], *, form: str) -> None:
@@ -54,13 +54,13 @@ def show_policies(names: Sequence[str], *, form: str) -> None:
     controls = _distinct(each for name in names for each in find_controls(name))
     texts = [(read_file(each.folder / "README.md").decode(), read_file(each.path).decode()) for each in controls]
     if form == "yaml":
-        sys.stdout.write("---\n".join(policy.removeprefix("---\n") for _, policy in texts))
+        STDOUT.write("---\n".join(policy.removeprefix("---\n") for _, policy in texts))
     elif form == "json":
         items = [document.value for _, policy in texts for document in load_documents(policy)]
-        sys.stdout.write(encode_indent(items[0] if len(items) == 1 else _list_of(items)) + "\n")
+        STDOUT.write(encode_indent(items[0] if len(items) == 1 else _list_of(items)) + "\n")
     else:
         shown = (f"{readme.rstrip()}\n\n```yaml\n{policy.rstrip()}\n```" for readme, policy in texts)
-        sys.stdout.write(_RULE.join(shown) + "\n")
+        STDOUT.write(_RULE.join(shown) + "\n")
 
 
 def copy_policies(names: Sequence[str], to: str, *, force: bool) -> None:
@@ -84,7 +84,7 @@ def copy_policies(names: Sequence[str], to: str, *, force: bool) -> None:
             path.write_bytes(data)
     except OSError as error:
         raise UsageError(f"cannot write into `{to}`: {(error.strerror or str(error)).lower()}") from error
-    sys.stdout.write(f"copied {len(folders)} policies into {to}: {len(copies)} files\n")
+    STDOUT.write(f"copied {len(folders)} policies into {to}: {len(copies)} files\n")
 
 
 def _select_controls(options: ListOptions) -> Iterable[Control]:
@@ -129,7 +129,7 @@ def _row(control: Control) -> tuple[str, ...]:
 
 
 def _write_table(controls: Sequence[Control], options: ListOptions) -> str:
-    style = style_for(sys.stdout, remove_color=options.remove_color)
+    style = style_for(STDOUT, remove_color=options.remove_color)
     return draw_table(_HEADERS, [_row(each) for each in controls], paint_header=style.header) + "\n"
 
 

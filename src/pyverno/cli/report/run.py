@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -11,6 +10,7 @@ from pyverno.cli.errors import Exit, report_error, report_note
 from pyverno.cli.report.replacements import Replacement, compare_replacement, read_replacements
 from pyverno.cli.report.sources import Source, read_cluster, read_files
 from pyverno.cli.style import Style, style_for
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import UsageError
 from pyverno.kube.wildcard import match
 from pyverno.report.collected import SEVERITIES, STATUSES, Collected
@@ -22,6 +22,8 @@ from pyverno.report.markdown import markdown_table
 from pyverno.report.overview import Overview, overview_of
 from pyverno.report.problem import Problem
 from pyverno.report.table import draw_table
+from pyverno.sinks.markdown import markdown_text
+from pyverno.sinks.terminal import terminal_text
 from pyverno.value import dataclass
 
 __all__ = ["ReportOptions", "run_report"]
@@ -67,9 +69,9 @@ def run_report(options: ReportOptions) -> None:
     overview = overview_of(results, options.grouping, baseline, source.problems)
     pieces = _WRITERS[options.form](overview, options, source)
     if options.output:
-        _write(options.output, pieces)
+        _write(options.output, map(terminal_text, pieces) if options.form == "table" else pieces)
     elif source.results or not source.problems or options.form != "table":
-        sys.stdout.writelines(pieces)
+        STDOUT.of(options.form).writelines(pieces)
     for problem in source.problems:
         report_error(problem)
     if source.results and not results:
@@ -81,7 +83,7 @@ def run_report(options: ReportOptions) -> None:
 def _compare(replacements: Sequence[Replacement], results: Sequence[Collected], source: Source) -> None:
     """Print which objects only a policy or only its replacement has a problem with; raises Exit(1) if there are any."""
     found = [compare_replacement(each, results) for each in replacements]
-    sys.stdout.write("\n".join(text for text, _ in found))
+    STDOUT.write("\n".join(text for text, _ in found))
     for problem in source.problems:
         report_error(problem)
     if source.problems or not all(is_same for _, is_same in found):
@@ -138,7 +140,7 @@ def _write(path: str, pieces: Iterable[str]) -> None:
 
 
 def _table(overview: Overview, options: ReportOptions, source: Source) -> Iterator[str]:
-    style = style_for(sys.stdout, remove_color=options.remove_color or bool(options.output))
+    style = style_for(STDOUT, remove_color=options.remove_color or bool(options.output))
     total = sum(overview.counts.values())
     parts = [f"{total} results in {source.name}: " + ", ".join(f"{overview.counts[each]} {each}" for each in STATUSES)]
     heads = (overview.grouping.upper(), "SEVERITY", *(each.upper() for each in STATUSES))
@@ -177,7 +179,7 @@ def _markdown(overview: Overview, options: ReportOptions, _source: Source) -> It
     heads = (overview.grouping.title(), "Severity", *(each.title() for each in STATUSES))
     rows = [(group.label, group.severity, *(str(group.counts[each]) for each in STATUSES)) for group in overview.groups]
     parts = ["# Policy report\n", markdown_table(heads, rows)]
-    parts += [f"> Not complete: {problem}\n" for problem in overview.problems]
+    parts += [f"> Not complete: {markdown_text(problem)}\n" for problem in overview.problems]
     if overview.has_baseline:
         parts.append(f"## New problems ({len(overview.new)})\n")
         parts.append(markdown_table(_HEADERS, [_row(each) for each in overview.new]))

@@ -20,6 +20,7 @@ from typing import Any
 from kubesandbox import Sandbox, Settings
 from kubesandbox.privatefiles import write_private
 from pyverno.cli.style import style_for
+from pyverno.cli.terminal import STDERR, STDOUT
 from pyverno.errors import UsageError
 from pyverno.value import dataclass, replace
 
@@ -72,7 +73,7 @@ def _service(text: str) -> tuple[tuple[str, str], tuple[str, int]]:
 
 
 def _log(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
+    STDERR.write(f"{line}\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +115,7 @@ async def _with_controllers(settings: Settings, flags: Mapping[str, Any]) -> Asy
     from pyverno.testing import CONTROLLERS, PolicySandbox
     from pyverno.webhook.policyreviews import ExceptionSettings
 
-    set_up_logging(
-        LogSettings(verbosity=2 if flags["log_requests"] else 0, is_coloured=style_for(sys.stderr).is_coloured)
-    )
+    set_up_logging(LogSettings(verbosity=2 if flags["log_requests"] else 0, is_coloured=style_for(STDERR).is_coloured))
     exceptions = ExceptionSettings(flags["enablepolicyexception"], flags["exceptionnamespace"])
     alone = dataclasses.replace(settings, load=())  # the loaded objects may be policies, which need their definitions
     # without the egress guard, which blocks addresses of this machine
@@ -148,8 +147,8 @@ async def _run(starting: AbstractAsyncContextManager[_Cluster], words: Sequence[
             path = str(kubeconfig.absolute())
         if words:
             return await _exec(words, path, cluster.registry, stopping)
-        sys.stdout.write(_greeting(cluster, path))
-        sys.stdout.flush()
+        STDOUT.write(_greeting(cluster, path))
+        STDOUT.flush()
         await _first(stopping.wait(), cluster.wait())
     return 0
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +12,9 @@ from pyverno.cli.test.mutation import INVALID, KILLED, SURVIVED, MutantOutcome, 
 from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject, encode_indent
 from pyverno.report.table import draw_table
+from pyverno.sinks.markdown import markdown_cell, markdown_code, markdown_text
+from pyverno.sinks.markup import html_text
+from pyverno.sinks.records import json_text
 from pyverno.value import dataclass
 
 __all__ = ["Measures", "write_report"]
@@ -160,7 +162,7 @@ def write_report(measures: Measures, path: Path) -> None:
 
 
 def _json(measures: Measures) -> str:
-    return encode_indent(measures.to_json()) + "\n"
+    return json_text(encode_indent(measures.to_json())) + "\n"
 
 
 def _markdown(measures: Measures) -> str:
@@ -175,21 +177,21 @@ def _markdown_lines(measures: Measures) -> Iterator[str]:
         missing = list(_uncovered(measures.coverage))
         if missing:
             yield from ("", "### Branches that no row covers", "")
-            yield from (f"- {line}" for line in missing)
+            yield from (f"- {markdown_text(line)}" for line in missing)
     if measures.mutants is not None:
         yield from ("", "## Mutation score", "", _mutation_total(measures.mutants), "")
         yield from _markdown_table(_MUTATION_HEADERS, _mutation_rows(measures.mutants))
         for each in measures.mutants:
             if each.outcome == SURVIVED:
-                fence = "`" * (3 + each.diff.count("```"))
-                yield from ("", f"{each.location}: {each.policy}: {each.title}", "", f"{fence}diff", each.diff, fence)
+                title = markdown_text(f"{each.location}: {each.policy}: {each.title}")
+                yield from ("", title, "", markdown_code(each.diff, "diff"))
 
 
 def _markdown_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     yield "".join(f"| {header} " for header in headers) + "|"
     yield "|---" * len(headers) + "|"
     for row in rows:
-        yield "".join("| " + cell.replace("|", "\\|") + " " for cell in row) + "|"
+        yield "".join("| " + markdown_cell(cell) + " " for cell in row) + "|"
 
 
 def _html(measures: Measures) -> str:
@@ -202,10 +204,10 @@ def _html_lines(measures: Measures) -> Iterator[str]:
     yield f'<meta http-equiv="Content-Security-Policy" content="{policy}"><style>{_STYLE}</style></head><body>'
     yield "<h1>Tests of policies</h1>"
     if measures.coverage is not None:
-        yield f"<h2>Coverage</h2><p>{escape(_coverage_total(measures.coverage))}</p>"
+        yield f"<h2>Coverage</h2><p>{html_text(_coverage_total(measures.coverage))}</p>"
         yield from _html_table(_COVERAGE_HEADERS, _coverage_rows(measures.coverage))
         for each in measures.coverage:
-            yield f"<details><summary>{escape(each.policy)}</summary>"
+            yield f"<details><summary>{html_text(each.policy)}</summary>"
             rows = [
                 [
                     str(found.location),
@@ -217,18 +219,18 @@ def _html_lines(measures: Measures) -> Iterator[str]:
             yield from _html_table(("PLACE", "RULE", "KIND", "TEXT", "OUTCOME", "COVERED BY"), rows)
             yield "</details>"
     if measures.mutants is not None:
-        yield f"<h2>Mutation score</h2><p>{escape(_mutation_total(measures.mutants))}</p>"
+        yield f"<h2>Mutation score</h2><p>{html_text(_mutation_total(measures.mutants))}</p>"
         yield from _html_table(_MUTATION_HEADERS, _mutation_rows(measures.mutants))
         for mutant in measures.mutants:
             if mutant.outcome == SURVIVED:
-                yield f"<h3>{escape(f'{mutant.location}: {mutant.policy}: {mutant.title}')}</h3>"
-                yield f"<pre>{escape(mutant.diff)}</pre>"
+                yield f"<h3>{html_text(f'{mutant.location}: {mutant.policy}: {mutant.title}')}</h3>"
+                yield f"<pre>{html_text(mutant.diff)}</pre>"
     yield "</body></html>"
 
 
 def _html_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    yield "<table><thead><tr>" + "".join(f"<th scope=col>{escape(each)}</th>" for each in headers) + "</tr></thead>"
+    yield "<table><thead><tr>" + "".join(f"<th scope=col>{html_text(each)}</th>" for each in headers) + "</tr></thead>"
     for row in rows:
-        cells = "".join(f"<td{' class=no' if cell == 'no row' else ''}>{escape(cell)}</td>" for cell in row)
+        cells = "".join(f"<td{' class=no' if cell == 'no row' else ''}>{html_text(cell)}</td>" for cell in row)
         yield f"<tr>{cells}</tr>"
     yield "</table>"

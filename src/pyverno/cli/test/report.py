@@ -17,6 +17,7 @@ from pyverno.report.formats.listing import json_document, yaml_document
 from pyverno.report.formats.registry import FORMATTERS
 from pyverno.report.problem import Problem
 from pyverno.report.table import draw_table
+from pyverno.sinks.markdown import markdown_cell
 
 __all__ = ["render", "table"]
 
@@ -97,15 +98,11 @@ def _markdown(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) 
     lines.append("".join(f"|{'-' * (len(header) + 2)}" for header in headers) + "|")
     for number, row in enumerate(rows, 1):
         cells = _cells(number, row, detailed=detailed)
-        lines.append("".join(f"| {_in_markdown(cell)} " for cell in cells) + "|")
+        lines.append("".join(f"| {markdown_cell(cell)} " for cell in cells) + "|")
     if problems:
         lines.append("")
-        lines += [f"- {_in_markdown(f'{each.location}: {each.message}'.removeprefix(': '))}" for each in problems]
+        lines += [f"- {markdown_cell(f'{each.location}: {each.message}'.removeprefix(': '))}" for each in problems]
     return "\n".join(lines)
-
-
-def _in_markdown(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("\n", "<br>")
 
 
 def _junit(rows: Sequence[Row], problems: Sequence[Problem], detailed: bool) -> str:

@@ -19,6 +19,7 @@ from pyverno.cli.progress import tracked
 from pyverno.cli.registries import opened_registries
 from pyverno.cli.skipped import counted
 from pyverno.cli.style import Style, style_for
+from pyverno.cli.terminal import STDERR, STDOUT
 from pyverno.cli.test.check import IGNORED, Row, check_rows, missing_files
 from pyverno.cli.test.find import FoundSuite, count_files, find_suites
 from pyverno.cli.test.options import DEFAULT_FILE, SuiteOptions
@@ -109,7 +110,7 @@ def run_tests(options: SuiteOptions) -> int:
         except PyvernoError as error:
             _print(options, "", f"Error loading tests: {error}")
             if options.output_format:
-                sys.stdout.write(f"{render((), options.output_format, [problem_of(error)])}\n")
+                STDOUT.of(options.output_format).write(f"{render((), options.output_format, [problem_of(error)])}\n")
             raise
         return _run(suites, options)
 
@@ -134,7 +135,7 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
         missing = UsageError("no tests found")
         if options.output_format:
             problems = [problem_of(missing)] if options.needs_rows else []
-            sys.stdout.write(f"{render((), options.output_format, problems)}\n")
+            STDOUT.of(options.output_format).write(f"{render((), options.output_format, problems)}\n")
         if options.needs_rows:
             raise missing
         return 0
@@ -142,7 +143,7 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
         _print(options, "", "Test errors:")
         for suite in bad:
             _print(options, *_load_error(suite))
-    style = style_for(sys.stdout, remove_color=options.remove_color or bool(options.output_format))
+    style = style_for(STDOUT, remove_color=options.remove_color or bool(options.output_format))
     totals = _Totals(broken=len(bad))
     good = [suite for suite in suites if suite.test is not None]
     rows: list[Row] = []
@@ -170,7 +171,7 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
     totals.failed, totals.vacuous = len(failed), len(vacuous)
     _print_summary(totals, failed, vacuous, options, style)
     if measures is not None:
-        _print(options, *measures.lines(style, is_ascii=not can_show(sys.stdout, BOX)), "")
+        _print(options, *measures.lines(style, is_ascii=not can_show(STDOUT, BOX)), "")
         totals.low = measures.below(options.fail_under)
         if options.report:
             from pyverno.cli.test.measures import write_report
@@ -182,14 +183,14 @@ def _run(suites: Sequence[FoundSuite], options: SuiteOptions) -> int:
         shown = failed if options.fail_only else rows
         more = None if measures is None else measures.to_json()
         text = render(shown, options.output_format, problems, detailed=options.detailed_results, measures=more)
-        sys.stdout.write(f"{text}\n")
+        STDOUT.of(options.output_format).write(f"{text}\n")
     if totals.empty and not options.needs_rows:
         report_note(totals.empty)
         totals.empty = ""
     _report_left_out(good, options)
     error = totals.error()
     if error:
-        sys.stdout.flush()
+        STDOUT.flush()
         report_error(error)
     return 1 if error else 0
 
@@ -229,7 +230,7 @@ def _outcomes(suites: Sequence[FoundSuite], options: SuiteOptions) -> Iterator[S
     with _executor(min(options.workers, len(jobs))) as executor:
         outcomes: Iterable[SuiteOutcome] = executor.map(_job, jobs) if executor else map(_job, jobs)
         # where the tables themselves appear one after the other, they are the progress
-        yield from outcomes if sys.stdout.isatty() else tracked(outcomes, len(jobs), "test suites")
+        yield from outcomes if STDOUT.isatty() else tracked(outcomes, len(jobs), "test suites")
 
 
 @contextmanager
@@ -391,7 +392,7 @@ def _cause(error: PyvernoError) -> PyvernoError:
 
 def _print(options: SuiteOptions, *lines: str) -> None:
     """Write progress and notes: with a machine-readable format stdout holds the results alone."""
-    stream = sys.stderr if options.output_format else sys.stdout
+    stream = STDERR if options.output_format else STDOUT
     stream.write("".join(f"{line}\n" for line in lines))
 
 
@@ -400,12 +401,12 @@ def _print_suite(suite: FoundSuite, outcome: SuiteOutcome, options: SuiteOptions
         return
     _print(options, *outcome.lines)
     for text in outcome.errors:
-        sys.stdout.flush()
+        STDOUT.flush()
         report_error(f"failed to run test {suite.name} ({text})")
     if outcome.errors:
         return
     for text in outcome.unread:
-        sys.stdout.flush()
+        STDOUT.flush()
         report_error(f"{suite.name}: {text}")
     if not options.fail_only:  # Kyverno: then one table at the end has all failures
         _print(options, "")
@@ -417,7 +418,7 @@ def _print_suite(suite: FoundSuite, outcome: SuiteOutcome, options: SuiteOptions
 
 def _print_remarks(suite: FoundSuite, outcome: SuiteOutcome) -> None:
     if outcome.warnings or outcome.notes:
-        sys.stdout.flush()
+        STDOUT.flush()
     for text in outcome.warnings:
         report_warning(f"{suite.name}: {text}")
     for text in outcome.notes:
@@ -425,7 +426,7 @@ def _print_remarks(suite: FoundSuite, outcome: SuiteOutcome) -> None:
 
 
 def _table(rows: Sequence[Row], style: Style, options: SuiteOptions) -> str:
-    return table(rows, style, detailed=options.detailed_results, is_ascii=not can_show(sys.stdout, BOX))
+    return table(rows, style, detailed=options.detailed_results, is_ascii=not can_show(STDOUT, BOX))
 
 
 def _print_summary(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import sys
 import tempfile
 from pathlib import Path
 
+from pyverno.cli.terminal import STDOUT
 from pyverno.errors import UsageError
 from pyverno.images.verification.trust import read_trust_root
 
@@ -31,7 +31,7 @@ def run_trust(mirror: str, *, root: str, target: str, cache: str, output: str) -
     found = fetch_target(mirror, target, metadata, _folder(cache, mirror))
     read_trust_root(found)
     if not output:
-        sys.stdout.buffer.write(found)
+        STDOUT.raw.buffer.write(found)
         return
     try:
         _replace(Path(output), found)

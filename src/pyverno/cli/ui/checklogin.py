@@ -6,9 +6,9 @@ No token, code or secret is printed: of a token only the names of its claims.
 from __future__ import annotations
 
 import asyncio
-import sys
 from pathlib import Path
 
+from pyverno.cli.terminal import STDOUT
 from pyverno.cli.ui.access import oidc_settings
 from pyverno.cli.ui.run import UiOptions
 from pyverno.errors import PyvernoError, UsageError
@@ -30,7 +30,7 @@ def check_login(options: UiOptions) -> int:
     try:
         asyncio.run(_check(options))
     except PyvernoError as error:
-        sys.stdout.write(f"wrong: {error.message}\n")
+        STDOUT.write(f"wrong: {error.message}\n")
         return 1
     return 0
 
@@ -70,4 +70,4 @@ async def _check_token(options: UiOptions, logins: OidcLogins) -> None:
 
 
 def _good(text: str) -> None:
-    sys.stdout.write(f"good: {text}\n")
+    STDOUT.write(f"good: {text}\n")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyverno.cli.terminal import STDERR
 from pyverno.cluster.egressrules import DEFAULT_BLOCKLIST, EgressRules
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.offline.files import read_file
@@ -32,7 +32,7 @@ def read_settings(files: Sequence[str]) -> NotificationSettings:
     """Return the settings of files; notes on stderr name parts without effect. Raises UsageError, DocumentError."""
     found = read_notifications(each for file in files for each in load_documents(read_file(Path(file)), file=file))
     for note in dict.fromkeys(found.notes):
-        sys.stderr.write(f"note: {note}\n")
+        STDERR.write(f"note: {note}\n")
     return replace(found, notes=())
 
 

@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from pyverno.cli.report.sources import read_files
+from pyverno.cli.terminal import STDERR
 from pyverno.cli.ui.access import LoginOptions, build_login
 from pyverno.cli.ui.notifications import open_notifications
 from pyverno.cluster.client import Client
@@ -130,8 +130,8 @@ def _check(options: UiOptions) -> None:
 
 async def _serve(options: UiOptions) -> None:
     async with serving(options) as url:
-        sys.stderr.write(f"pyverno ui: {url} (Ctrl+C ends it)\n")
-        sys.stderr.flush()
+        STDERR.write(f"pyverno ui: {url} (Ctrl+C ends it)\n")
+        STDERR.flush()
         await _wait_for_signal()
 
 
@@ -221,7 +221,7 @@ async def _serving_metrics(metrics: MetricsRoute, where: str) -> AsyncIterator[N
     hosts = LOOPBACK_NAMES if address in LOOPBACK_NAMES else ()
     async with listening(metrics_app(metrics, hosts), address, port, shutdown_seconds=_GOODBYE_SECONDS) as found:
         host = f"[{found[0]}]" if ":" in found[0] else found[0]
-        sys.stderr.write(f"pyverno ui: metrics at http://{host}:{found[1]}/metrics\n")
+        STDERR.write(f"pyverno ui: metrics at http://{host}:{found[1]}/metrics\n")
         yield
 
 
@@ -259,7 +259,7 @@ async def _fill(options: UiOptions, feed: StoreFeed, stack: AsyncExitStack) -> _
             raise UsageError(source.problems[0])
         await feed.write_files(source.results)
         for problem in source.problems:
-            sys.stderr.write(f"warning: {problem}\n")
+            STDERR.write(f"warning: {problem}\n")
         return _Source(("results", "playground"), lambda: source.problems)
     from pyverno.cli.ui.inspector import ClusterInspector
     from pyverno.cluster.access import find_access

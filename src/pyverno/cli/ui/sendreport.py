@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 
 from pyverno.cli.report.sources import Source, read_cluster, read_files
+from pyverno.cli.terminal import STDERR, STDOUT
 from pyverno.cli.ui.notifications import egress_rules, read_settings
 from pyverno.cli.ui.run import UiOptions
 from pyverno.cli.ui.testtarget import find_target
@@ -38,16 +38,16 @@ def send_report(options: UiOptions) -> int:
         raise UsageError(f"`{target.name}` chooses namespaces by labels, which a report cannot: use `where`")
     source = _read(options, options.files[2:])
     for problem in source.problems:
-        sys.stderr.write(f"warning: {problem}\n")
+        STDERR.write(f"warning: {problem}\n")
     overview = overview_of(
         each for each in source.results if target.filter.admits(each, each.finding.status, options.cluster_name, {})
     )
     try:
         asyncio.run(_send(options, settings, target, overview, source.name))
     except PyvernoError as error:
-        sys.stdout.write(f"wrong: {error.message}\n")
+        STDOUT.write(f"wrong: {error.message}\n")
         return 1
-    sys.stdout.write(f"good: `{target.name}` took a report of {len(overview.results)} results\n")
+    STDOUT.write(f"good: `{target.name}` took a report of {len(overview.results)} results\n")
     return 0
 
 

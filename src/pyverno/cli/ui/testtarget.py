@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 import time
 from contextlib import AsyncExitStack
 
+from pyverno.cli.terminal import STDOUT
 from pyverno.cli.ui.notifications import egress_rules, read_settings
 from pyverno.cli.ui.run import UiOptions
 from pyverno.cluster.client import Client
@@ -35,9 +35,9 @@ def test_target(options: UiOptions) -> int:
     try:
         asyncio.run(_send(options, settings, target))
     except PyvernoError as error:
-        sys.stdout.write(f"wrong: {error.message}\n")
+        STDOUT.write(f"wrong: {error.message}\n")
         return 1
-    sys.stdout.write(f"good: `{target.name}` ({target.kind}) took a sample\n")
+    STDOUT.write(f"good: `{target.name}` ({target.kind}) took a sample\n")
     return 0
 
 

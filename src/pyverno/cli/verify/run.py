@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from pyverno.cli.errors import Exit
+from pyverno.cli.terminal import STDOUT
 from pyverno.cli.verify.reviews import PodReviews
 from pyverno.errors import HostUnavailableError, UsageError
 from pyverno.images.verification.payloads import predicate_type_of
@@ -100,15 +100,15 @@ def _check_demands(options: VerifyOptions, checks: ImageChecks, reviews: PodRevi
 
 def _print(options: VerifyOptions, verdict: ImageVerdict) -> None:
     if options.output == "json":
-        sys.stdout.write(json.dumps(verdict.to_json(), indent=2) + "\n")
+        STDOUT.write(json.dumps(verdict.to_json(), indent=2) + "\n")
         return
-    sys.stdout.write(f"{verdict.image}\n{verdict.digest}\n")
+    STDOUT.write(f"{verdict.image}\n{verdict.digest}\n")
     for outcome in verdict.demands:
-        sys.stdout.write(f"\n{'verified' if outcome.passes else 'NOT verified'}: {outcome.demand}\n")
+        STDOUT.write(f"\n{'verified' if outcome.passes else 'NOT verified'}: {outcome.demand}\n")
         for problem in outcome.problems:
-            sys.stdout.write(f"  problem: {problem}\n")
+            STDOUT.write(f"  problem: {problem}\n")
         for path, ledger in outcome.checks:
-            sys.stdout.write(f"  {path or 'signature'}\n" if len(outcome.checks) > 1 else "")
+            STDOUT.write(f"  {path or 'signature'}\n" if len(outcome.checks) > 1 else "")
             for entry in ledger.entries:
                 detail = f": {entry.detail}" if entry.detail else ""
-                sys.stdout.write(f"  {entry.state.value:<7}{entry.constraint}{detail}\n")
+                STDOUT.write(f"  {entry.state.value:<7}{entry.constraint}{detail}\n")

@@ -31,6 +31,7 @@ from pyverno.kube.json import JSONObject
 from pyverno.kube.kinds import KindTable
 from pyverno.kube.status import StatusError
 from pyverno.report.objectmark import fits, mark_of
+from pyverno.sinks.records import event_text
 from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.value import dataclass, replace
 from pyverno.webhook.configuration import Configuration
@@ -109,9 +110,6 @@ class Event:
         `host` identifies the reporting process; `uid` is that of the `regarding` object ("" = unknown).
         """
         moment = datetime.fromtimestamp(at / 1e9, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-        note = self.note.encode()
-        if len(note) > _LONGEST_NOTE:
-            note = note[: _LONGEST_NOTE - 3].decode(errors="ignore").encode() + b"..."
         body: JSONObject = {
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
@@ -123,7 +121,7 @@ class Event:
             "reason": self.reason,
             "action": self.action,
             "type": "Normal" if self.reason in _NORMAL else "Warning",
-            "note": note.decode(),
+            "note": event_text(self.note, _LONGEST_NOTE),
             "regarding": {**_reference(self.regarding), **({"uid": uid} if uid else {})},
             "reportingController": self.source,
             "reportingInstance": f"{self.source}-{host}",

@@ -1,6 +1,7 @@
 """Write JSON values as YAML the way sigs.k8s.io/yaml (and so kubectl) does.
 
-Every text reads back as the same value; it has no folded lines, comments, anchors or tags.
+Every text reads back as the same value; it has no folded lines, comments, anchors or tags. Invisible characters, and
+what a CI system would take for a command, are escapes in double quotes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,13 @@ __all__ = ["dump_yaml"]
 # Longest key that is written on one line with its value, in bytes (libyaml's limit for what it writes).
 _MAX_SIMPLE_KEY: Final = 128
 # what is forbidden is named, not what is allowed: classes of many characters take Python milliseconds to compile
-_UNPRINTABLE: Final = regex(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe-\U0010ffff]")
+_HIDDEN: Final = (
+    r"\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufdd0-\ufdef\ufeff"
+    r"\ufff9-\ufffb\ufffe-\U0010ffff"
+)
+# that a runner of a CI system takes for the start of a command, wherever it is in a line
+_COMMAND: Final = r"#(?=#(?:\[|(?i:vso|teamcity)\[))"
+_UNPRINTABLE: Final = regex(rf"[\x00-\x09\x0b-\x1f\x7f-\x9f{_HIDDEN}]|{_COMMAND}")
 _PLAIN_START: Final = frozenset("#,[]{}&*!|>'\"%@`")
 _INDICATOR_INSIDE: Final = regex(r":(?=[ \t\n]|\Z)|[ \t\n]#")
 _BASE60: Final = regex(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?", re.ASCII)
@@ -32,7 +39,9 @@ _ESCAPES: Final[dict[str, str]] = {
     "\0": "\\0", "\a": "\\a", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\v": "\\v", "\f": "\\f", "\r": "\\r",
     "\x1b": "\\e", '"': '\\"', "\\": "\\\\", "\x85": "\\N", "\xa0": "\\_", "\u2028": "\\L", "\u2029": "\\P",
 }  # fmt: skip
-_ESCAPED: Final = regex(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe-\U0010ffff]')
+_ESCAPED: Final = regex(rf'["\\\x00-\x1f\x7f-\x9f{_HIDDEN}]|{_COMMAND}')
+# or at its start
+_LINE_COMMAND: Final = regex(r"^[^\S\n]*::", re.MULTILINE)
 
 
 def dump_yaml(value: JSON, *, sort_keys: bool = True, indent: int = 2, indent_lists: bool = False) -> str:
@@ -74,7 +83,8 @@ class _Writer:
 
     def pieces(self, root: JSON) -> list[str]:
         if not isinstance(root, dict | list) or not root:
-            return [self.leaf(root, 0 - self.indent), "\n"]
+            is_command = isinstance(root, str) and root.startswith("::")
+            return [_double_quoted(str(root)) if is_command else self.leaf(root, 0 - self.indent), "\n"]
         out: list[str] = []
         stack: list[_Frame] = [self.frame(root, 0)]
         inline = True  # the first entry continues a line: that of a `- `, or the document's first
@@ -116,7 +126,7 @@ class _Writer:
             raise DocumentError(f"a key must be text, not `{key}`")
         if "\n" in key or len(key.encode("utf-8", "replace")) > _MAX_SIMPLE_KEY:
             return f"? {self.text(key, column)}\n{' ' * column}:"
-        return f"{self.text(key, column)}:"
+        return f"{_double_quoted(key) if key.startswith('::') else self.text(key, column)}:"
 
     def leaf(self, value: JSON, column: int) -> str:
         """A scalar or an empty collection, to be behind `key: ` or `- ` of a collection at `column`."""
@@ -135,10 +145,12 @@ class _Writer:
         raise DocumentError(f"`{value}` has no YAML form")
 
     def text(self, text: str, column: int) -> str:
-        if _UNPRINTABLE.search(text):
+        if _UNPRINTABLE.search(text):  # guard: YAML has no raw control character
             return _double_quoted(text)
         if "\n" in text:
             if text.endswith(" ") or " \n" in text:
+                return _double_quoted(text)
+            if "::" in text and _LINE_COMMAND.search(text):  # guard: no line of YAML is a workflow command
                 return _double_quoted(text)
             return self.literal(text, max(self.next_indent(column), self.indent), max(column, 0))
         if not _reads_as_text(text):

@@ -13,6 +13,7 @@ from pyverno.report.finding import Finding
 from pyverno.report.packed import packed
 from pyverno.report.problem import Problem
 from pyverno.report.rendered import Lost, no_bug, rendered
+from pyverno.sinks.runners import azure_data, azure_property
 
 __all__ = ["azure"]
 
@@ -48,13 +49,5 @@ def _issue(kind: str, where: Location, code: str, text: str) -> str:
     if where.line:
         properties |= {"linenumber": str(where.line), "columnnumber": str(where.column)}
     properties["code"] = code
-    listed = ";".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"##vso[task.logissue {listed}]{_data(text)}\n"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%AZP25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace("]", "%5D").replace(";", "%3B")
+    listed = ";".join(f"{name}={azure_property(value)}" for name, value in properties.items())
+    return f"##vso[task.logissue {listed}]{azure_data(text)}\n"

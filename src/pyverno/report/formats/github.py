@@ -12,6 +12,7 @@ from pyverno.report.finding import Finding
 from pyverno.report.packed import packed
 from pyverno.report.problem import Problem
 from pyverno.report.rendered import Lost, no_bug, rendered
+from pyverno.sinks.runners import github_data, github_property
 
 __all__ = ["github"]
 
@@ -46,13 +47,5 @@ def _annotation(command: str, where: Location, title: str, text: str) -> str:
         properties = {"file": where.file, "line": str(where.line), "col": str(where.column), **properties}
     elif where.file:
         properties = {"file": where.file, **properties}
-    listed = ",".join(f"{name}={_property(value)}" for name, value in properties.items())
-    return f"::{command} {listed}::{_data(text)}\n"
-
-
-def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-
-
-def _property(text: str) -> str:
-    return _data(text).replace(":", "%3A").replace(",", "%2C")
+    listed = ",".join(f"{name}={github_property(value)}" for name, value in properties.items())
+    return f"::{command} {listed}::{github_data(text)}\n"

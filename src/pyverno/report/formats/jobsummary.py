@@ -52,9 +52,10 @@ def job_summary(findings: Iterable[Finding], problems: Sequence[Problem] = (), l
 
 
 def _row(each: Finding) -> tuple[str, str, int]:
-    """Return the status of a finding, and its row and the length of its cells if it needs attention."""
+    """Return the status of a finding, and its row and the length of that if it needs attention."""
     if not each.is_problem:
         return each.status, "", 0
     message = each.message if len(each.message) <= _MOST_TEXT else f"{each.message[: _MOST_TEXT - 1]}…"
     cells = each.status, each.severity, each.rule_id, str(each.resource), str(each.location), message
-    return each.status, markdown_row(cells), sum(len(cell.encode("utf-8", "replace")) for cell in cells)
+    row = markdown_row(cells)
+    return each.status, row, len(row.encode("utf-8", "replace"))

@@ -7,19 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
-from xml.sax.saxutils import escape, quoteattr
 
-from pyverno.lazyregex import regex
 from pyverno.report.packed import Packed
 from pyverno.report.problem import Problem
+from pyverno.sinks.markup import xml_attribute, xml_text
 from pyverno.value import dataclass
 
 __all__ = ["Case", "WrittenCase", "junit", "write_case"]
-
-# XML readers turn these into blanks unless they are written as character references
-_LINE_ENDS = {"\n": "&#10;", "\t": "&#9;", "\r": "&#13;"}
-# characters that XML 1.0 cannot hold in any form
-_FORBIDDEN = regex("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +89,11 @@ def junit(cases: Iterable[WrittenCase], problems: Sequence[Problem] = ()) -> Ite
     )
     yield f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites {_counts(tests, failures, errors)}>\n'
     if problems:
-        yield f"  <testsuite name={_attribute(_INPUT)} {_counts(more, 0, more)}>\n"
+        yield f"  <testsuite name={xml_attribute(_INPUT)} {_counts(more, 0, more)}>\n"
         yield from (f"{line}\n" for problem in problems for line in _input_error(problem))
         yield "  </testsuite>\n"
     for policy, own in suites.items():
-        yield f"  <testsuite name={_attribute(policy)} {_counts(len(own.cases), own.failures, own.errors)}>\n"
+        yield f"  <testsuite name={xml_attribute(policy)} {_counts(len(own.cases), own.failures, own.errors)}>\n"
         yield from own.cases
         yield "  </testsuite>\n"
     yield "</testsuites>\n"
@@ -112,8 +106,8 @@ def _counts(tests: int, failures: int, errors: int) -> str:
 def _input_error(problem: Problem) -> list[str]:
     where = str(problem.location) or "input"
     return [
-        f"    <testcase classname={_attribute(problem.code)} name={_attribute(where)}>",
-        f"      <error message={_attribute(problem.message)} type={_attribute(problem.code)}/>",
+        f"    <testcase classname={xml_attribute(problem.code)} name={xml_attribute(where)}>",
+        f"      <error message={xml_attribute(problem.message)} type={xml_attribute(problem.code)}/>",
         "    </testcase>",
     ]
 
@@ -124,12 +118,12 @@ def write_case(case: Case) -> WrittenCase:
 
 
 def _case(case: Case) -> list[str]:
-    lines = [f"    <testcase classname={_attribute(case.rule)} name={_attribute(case.resource)}>"]
+    lines = [f"    <testcase classname={xml_attribute(case.rule)} name={xml_attribute(case.resource)}>"]
     message = {"Message": case.message} if case.has_message else {}
     if case.is_failure or case.is_error:
         text = _fields(Policy=case.policy, Rule=case.rule, Resource=case.resource, Result=case.outcome, **message)
         element = "error" if case.is_error else "failure"
-        lines.append(f"      <{element} message={_attribute(case.reason)}>{text}</{element}>")
+        lines.append(f"      <{element} message={xml_attribute(case.reason)}>{text}</{element}>")
     else:
         text = _fields(Reason=case.reason, Policy=case.policy, Rule=case.rule, Resource=case.resource, **message)
         lines.append(f"      <system-out>{text}</system-out>")
@@ -138,12 +132,4 @@ def _case(case: Case) -> list[str]:
 
 
 def _fields(**fields: str) -> str:
-    return escape(_clean("\n".join(f"{name}: {value}" for name, value in fields.items())))
-
-
-def _attribute(text: str) -> str:
-    return quoteattr(_clean(text), _LINE_ENDS)
-
-
-def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("\ufffd", text)
+    return xml_text("\n".join(f"{name}: {value}" for name, value in fields.items()))

@@ -8,6 +8,7 @@ from typing import Final
 
 from pyverno.kube.json import JSON, encode, encode_indent
 from pyverno.kube.yaml.writer import dump_yaml
+from pyverno.sinks.records import json_text
 
 __all__ = ["indented", "json_document", "json_list", "yaml_document"]
 
@@ -20,7 +21,8 @@ def indented(value: JSON, depth: int = 1, *, escape_html: bool = False) -> str:
     >>> indented({"a": "<"})
     '{\n    "a": "<"\n  }'
     """
-    return encode_indent(value, escape_html=escape_html).replace("\n", "\n" + _STEP * depth)
+    text = json_text(encode_indent(value, escape_html=escape_html))
+    return text.replace("\n", "\n" + _STEP * depth)
 
 
 def json_list(items: Iterable[str], depth: int = 0) -> Iterator[str]:

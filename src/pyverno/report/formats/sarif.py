@@ -17,6 +17,7 @@ from pyverno.report.formats.listing import indented, json_list
 from pyverno.report.packed import packed
 from pyverno.report.problem import Problem
 from pyverno.report.rendered import Lost, no_bug, rendered
+from pyverno.sinks.markup import sarif_text
 from pyverno.version import __version__
 
 __all__ = ["sarif"]
@@ -58,9 +59,9 @@ def _finding(each: Finding, rules: dict[str, JSONObject], numbers: dict[str, int
 def _rule(each: Finding) -> JSONObject:
     rule: JSONObject = {
         "id": each.rule_id,
-        "shortDescription": {"text": each.title or each.rule_id},
-        "fullDescription": {"text": each.description or each.title or each.rule_id},
-        "help": {"text": _help(each)},
+        "shortDescription": {"text": sarif_text(each.title or each.rule_id)},
+        "fullDescription": {"text": sarif_text(each.description or each.title or each.rule_id)},
+        "help": {"text": sarif_text(_help(each))},
         "defaultConfiguration": {"level": _LEVELS.get(each.severity, "error")},
     }
     properties: JSONObject = {}
@@ -96,7 +97,7 @@ def _notification(problem: Problem) -> JSONObject:
     notification: JSONObject = {
         "descriptor": {"id": problem.code},
         "level": "error",
-        "message": {"text": problem.message},
+        "message": {"text": sarif_text(problem.message)},
     }
     if problem.location.file:
         notification["locations"] = [_physical(problem.location)]
@@ -108,7 +109,7 @@ def _result(each: Finding, index: int) -> JSONObject:
         "ruleId": each.rule_id,
         "ruleIndex": index,
         "level": _level(each),
-        "message": {"text": f"{each.resource}: {each.message or 'validation failed'}"},
+        "message": {"text": sarif_text(f"{each.resource}: {each.message or 'validation failed'}")},
         "locations": [_location(each.location, str(each.resource))],
     }
     if each.rule_location.file:

@@ -10,11 +10,11 @@ from itertools import chain
 
 from pyverno.kube.json import JSONObject
 from pyverno.kube.yaml.writer import dump_yaml
-from pyverno.lazyregex import regex
 from pyverno.report.finding import Finding
 from pyverno.report.packed import packed
 from pyverno.report.problem import Problem
 from pyverno.report.rendered import Lost, no_bug, rendered
+from pyverno.sinks.runners import tap_text
 
 __all__ = ["tap"]
 
@@ -22,7 +22,6 @@ _SKIPPED, _EXPECTED = " # SKIP", " # TODO"
 """Directives of the protocol: a test point that was not run, and one whose failure does not count."""
 
 _NUMBER = "\0"
-_CONTROL = regex("[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
 
 def tap(findings: Iterable[Finding], problems: Sequence[Problem] = (), lost: Lost = no_bug) -> Iterator[str]:
@@ -44,7 +43,7 @@ def tap(findings: Iterable[Finding], problems: Sequence[Problem] = (), lost: Los
 
 def _point(is_ok: bool, name: str, directive: str, detail: JSONObject) -> str:
     """Return one test point with a mark in the place of its number."""
-    head = f"{'ok' if is_ok else 'not ok'} {_NUMBER} - {_escape(name)}{directive}"
+    head = f"{'ok' if is_ok else 'not ok'} {_NUMBER} - {tap_text(name)}{directive}"
     return "\n".join((head, *_block(detail))) + "\n"
 
 
@@ -62,7 +61,7 @@ def _finding_point(each: Finding) -> _Point:
         case "pass":
             return True, title, "", {}
         case "skip":
-            return True, title, f"{_SKIPPED} {_escape(each.message)}".rstrip(), {}
+            return True, title, f"{_SKIPPED} {tap_text(each.message)}".rstrip(), {}
     directive = f"{_EXPECTED} warning" if each.status == "warn" else ""
     detail = {"message": each.message, "severity": each.severity, "status": each.status, "at": str(each.location)}
     return False, title, directive, detail
@@ -75,7 +74,3 @@ def _block(detail: JSONObject) -> Iterator[str]:
         yield "  ---"
         yield from (f"  {line}".rstrip() for line in dump_yaml(filled).splitlines())
         yield "  ..."
-
-
-def _escape(text: str) -> str:
-    return _CONTROL.sub(" ", text).replace("\\", "\\\\").replace("#", "\\#")

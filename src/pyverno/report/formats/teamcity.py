@@ -6,20 +6,17 @@ This module must never let a text of a resource start a message.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from re import Match
 from typing import Final
 
-from pyverno.lazyregex import regex
 from pyverno.report.finding import Finding
 from pyverno.report.packed import packed
 from pyverno.report.problem import Problem
 from pyverno.report.rendered import Lost, no_bug, rendered
+from pyverno.sinks.runners import teamcity_value
 
 __all__ = ["teamcity"]
 
 _LEVELS: Final = {"fail": "ERROR", "error": "ERROR", "warn": "WARNING"}
-_ESCAPED: Final = {"|": "||", "'": "|'", "\n": "|n", "\r": "|r", "[": "|[", "]": "|]"}
-_SPECIAL = regex(r"[|'\n\r\[\]]|[^\x20-\x7e]")
 _MOST_NAME: Final = 255
 _MOST_TEXT: Final = 4000
 _MOST_IDENTITY: Final = 60
@@ -64,13 +61,5 @@ def _inspection_type(each: Finding, name: str) -> str:
 
 
 def _message(kind: str, **attributes: str) -> str:
-    listed = " ".join(f"{name}='{_SPECIAL.sub(_escape, text)}'" for name, text in attributes.items())
+    listed = " ".join(f"{name}='{teamcity_value(text)}'" for name, text in attributes.items())
     return f"##teamcity[{kind} {listed}]\n"
-
-
-def _escape(found: Match[str]) -> str:
-    character = found[0]
-    if character in _ESCAPED:
-        return _ESCAPED[character]
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"|0x{units[at : at + 4]}" for at in range(0, len(units), 4))

@@ -421,11 +421,13 @@ def test_output_file_takes_everything_and_starts_empty(cli: Run, folder: Path) -
 
 
 def test_a_name_of_a_resource_never_leaves_the_output_folder(cli: Run, folder: Path) -> None:
-    """A name with a slash is refused."""
+    """A name with a slash becomes the name of a file."""
     (folder / "evil.yaml").write_text(pod("../evil"))
     ran = cli("apply", "label.yaml", "-r", "evil.yaml", "-o", "out", "-s", f"{TEAM}=a")
-    assert 1 == ran.code
+    assert 0 == ran.code
     assert not (folder / "evil-mutated.yaml").exists()
+    [written] = (folder / "out").iterdir()
+    assert written.name.startswith("_._evil-mutated-")
 
 
 def test_policy_report_is_one_document_per_scope(cli: Run) -> None:

@@ -228,7 +228,7 @@ def test_an_api_server_that_is_away_loses_events_in_one_line_of_the_log(caplog: 
 
 
 def test_an_event_that_cannot_be_made_ends_no_others() -> None:
-    """A note that is no Unicode, a lookup that breaks: the event is dropped and counted, the next ones are written."""
+    """A lookup that breaks: the event is dropped and counted, the next ones are written, whatever their notes hold."""
 
     class Server:
         """Takes events."""
@@ -267,7 +267,7 @@ def test_an_event_that_cannot_be_made_ends_no_others() -> None:
         await asyncio.gather(running, return_exceptions=True)
 
     asyncio.run(run())
-    assert (["after"], 8) == (server.notes, len(dropped))
+    assert ([*(f"lone \\ud800 {number}" for number in range(4)), "after"], 4) == (server.notes, len(dropped))
 
 
 def test_a_report_of_an_event_never_raises() -> None:

@@ -90,7 +90,7 @@ def test_a_job_summary_counts_and_lists_what_needs_attention() -> None:
     text = FORMATTERS["markdown"](ALL, [PROBLEM])
     assert "| 1 | 1 | 1 | 1 | 1 | 1 |" in text
     assert "| fail | high | p/r | shop/Pod/a | ./k8s/pod.yaml:7:3 | no<br>tags |" in text
-    assert "| b.yaml:2:1 | cannot read `b.yaml` |" in text
+    assert "| b.yaml:2:1 | cannot read \\`b.yaml\\` |" in text
     many = FORMATTERS["markdown"]([Finding("p", "r", POD, "fail", "\u4e00" * 9000)] * 1200)
     assert len(many.encode()) < 1024 * 1024
     assert "… and " in many

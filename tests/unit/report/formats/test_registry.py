@@ -47,7 +47,9 @@ def test_no_text_breaks_a_format(name: str) -> None:
             ElementTree.fromstring(text)  # noqa: S314 - our own text
         case "github":
             assert 1 == text.count("\n")
-            assert text.startswith('::error file=a b.yaml,line=1,col=1,title=p/a]]>&<b>"%0A%3A%3Aerror%3A%3Ax%25%0D')
+            assert text.startswith(
+                '::error file=a b.yaml,line=1,col=1,title=p/a]]>&<b>"%0A%3A%3Aerror%3A%3Ax%25\\r\\x00'
+            )
 
 
 def test_only_problems_are_annotated() -> None:

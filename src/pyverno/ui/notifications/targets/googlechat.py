@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Final
 
 from pyverno.kube.json import JSONObject
+from pyverno.sinks.markup import html_text
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import clip
 from pyverno.ui.notifications.options import Options
@@ -49,4 +49,4 @@ def _widgets(delivery: Delivery) -> list[JSONObject]:
 
 
 def _escape(text: str, most: int) -> str:
-    return escape(clip(text, most))
+    return html_text(clip(text, most))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from pyverno.sinks.characters import visible
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import Notice
 
@@ -46,9 +47,9 @@ def split_visible(delivery: Delivery, most: int) -> tuple[Sequence[Notice], int]
 
 
 def one_line(text: str) -> str:
-    """Return a text without line breaks and control characters.
+    """Return a text without line breaks, and with visible escapes of control characters.
 
-    >>> one_line("a\\r\\nBcc: b")
-    'a Bcc: b'
+    >>> one_line("a\\r\\nBcc: b\\x1b")
+    'a Bcc: b\\\\x1b'
     """
-    return " ".join("".join(each if each.isprintable() else " " for each in text).split())
+    return " ".join(visible(text).split())

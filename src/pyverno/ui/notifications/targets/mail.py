@@ -5,7 +5,6 @@ Headers are made of single lines, HTML of escaped text. A message that is sent a
 
 from __future__ import annotations
 
-import html
 import ssl
 from collections.abc import Iterator, Sequence
 from email.headerregistry import Address
@@ -14,6 +13,7 @@ from email.utils import formatdate
 from typing import Final
 
 from pyverno.errors import UsageError
+from pyverno.sinks.markup import html_text
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import clip
 from pyverno.ui.notifications.options import Options
@@ -117,7 +117,7 @@ def _html(delivery: Delivery) -> Iterator[str]:
 
 
 def _escape(text: str) -> str:
-    return html.escape(one_line(clip(text, 4000)))
+    return html_text(one_line(clip(text, 4000)))
 
 
 def _address(name: str, text: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from pyverno.kube.json import JSONObject
+from pyverno.sinks.characters import visible
 from pyverno.ui.notifications.delivery import Delivery
 from pyverno.ui.notifications.notice import Notice, clip
 from pyverno.ui.notifications.options import Options
@@ -82,4 +83,4 @@ def _details(notice: Notice, delivery: Delivery) -> list[JSONObject]:
 
 
 def _plain(text: str, most: int) -> JSONObject:
-    return {"type": "plain_text", "text": clip(text, most), "emoji": False}
+    return {"type": "plain_text", "text": clip(visible(text), most), "emoji": False}

@@ -6,6 +6,7 @@ from typing import Final
 
 from pyverno.errors import UsageError
 from pyverno.lazyregex import regex
+from pyverno.sinks.characters import visible
 from pyverno.ui.notifications.delivery import Delivery, DeliveryError
 from pyverno.ui.notifications.notice import clip
 from pyverno.ui.notifications.options import Options
@@ -51,7 +52,7 @@ class Telegram:
 def _text(delivery: Delivery) -> str:
     shown, left = split_visible(delivery, _MOST_SHOWN)
     if len(shown) == 1 and not left:
-        rows = [f"{one_line(name)}: {text}" for name, text in list_fields(shown[0], delivery.custom)]
+        rows = [f"{one_line(name)}: {visible(text)}" for name, text in list_fields(shown[0], delivery.custom)]
     else:
         rows = [clip(summarize(each), 180) for each in shown]
     return clip("\n".join([one_line(delivery.title), "", *rows, *([f"and {left} more"] if left else [])]), _MOST_TEXT)
