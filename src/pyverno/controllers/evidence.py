@@ -299,7 +299,7 @@ class Evidence:
             known, found = await self._at(place, int(version))
             if not known:
                 continue
-            if uid_of(found) != uid_of(request.old) or _version(found) != wanted:  # guard: a deleted object existed
+            if uid_of(found) != uid_of(request.old) or _version(found) != wanted:
                 return Refuted(f"{place} never was what the request deletes")
             return found
         return None

@@ -20,14 +20,13 @@ QUESTIONS: Final[tuple[Guard, ...]] = (
     guard("I17", "a created object is the one of the request", f"{_FORGED}[CREATE-of-another-uid]", (_EVIDENCE,)),
     guard("I17", "an old version existed", f"{_FORGED}[UPDATE-of-a-version-that-never-was]", (_EVIDENCE,)),
     guard("I17", "a deletion happened", f"{_FORGED}[DELETE-of-what-stays]", (_EVIDENCE,)),
-    guard("I17", "a deleted object existed", f"{_FORGED}[DELETE-of-nothing]", (_EVIDENCE,)),
     guard("I17", "a user sent what the API server permits", _USER, (_EVIDENCE, "None")),
     guard("I17", "what leaves no trace needs a known caller", f"{_FORGED}[exec]", (_WRITER, "True")),
     guard("I17", "requests that are confirmed trigger work", _REAL, (_WRITER,)),
     guard(
         "I17",
         "background: targets change for confirmed requests",
-        f"{_WRITTEN}[mutate-CREATE-of-nothing]",
+        f"{_WRITTEN}[mutate-UPDATE-of-nothing]",
         ("controllers/background/mutating/triggers.py", "True"),
     ),
     guard(
