@@ -11,6 +11,8 @@ import gc
 import os
 import sys
 
+# trust rows: command-line, environment, own-file, python-module
+
 __all__ = ["main"]
 
 

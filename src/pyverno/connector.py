@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from aiohttp.connector import Connection
     from aiohttp.tracing import Trace
 
+# trust rows: name-server
+
 __all__ = ["Connector", "ForeignConnector", "connection_fault", "read_at_most"]
 
 

@@ -19,6 +19,8 @@ from typing import Final, Protocol
 
 from pyverno.errors import UsageError
 
+# trust rows: environment, program, program-output
+
 __all__ = ["Bounds", "find_program", "run_program", "search_path"]
 
 _OUTPUT: Final = "output"

@@ -34,6 +34,8 @@ from pyverno.kube.status import StatusError
 from pyverno.telemetry.observer import Observer
 from pyverno.value import dataclass, replace
 
+# trust rows: own-process
+
 __all__ = [
     "BACKGROUND",
     "CLEANUP",

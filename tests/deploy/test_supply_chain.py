@@ -17,6 +17,7 @@ STEPS = (
     ".ci/run",
     "deploy/ci/gitlab.yml",
     "deploy/image/Containerfile",
+    "docs/guide/ci.md",
 )
 """The files with steps that machines run: the Action, CI, templates of CI, the image, and examples that people copy."""
 

@@ -1,7 +1,7 @@
 """The trust table (`docs/contributing/trust.tsv`): each source that is read, who may write it, and what stands between.
 
-A module that reads something names the rows by a comment `# trust: ROW, ROW`. The places where modules read are found by
-their syntax, so that a new one without a row fails; each kind of place belongs to certain rows.
+A module that reads something names the rows by a comment `# trust rows: ROW, ROW`. The places where modules read are
+found by their syntax, so that a new one without a row fails; each kind of place belongs to certain rows.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pytest
 _ROOT: Final = Path(__file__).parents[2]
 _SOURCE: Final = _ROOT / "src" / "pyverno"
 _TABLE: Final = _ROOT / "docs" / "contributing" / "trust.tsv"
-_MARK: Final = re.compile(r"^# trust: ([\w, -]+)$", re.MULTILINE)
+_MARK: Final = re.compile(r"^# trust rows: ([\w, -]+)$", re.MULTILINE)
 
 
 class Row(NamedTuple):
@@ -91,8 +91,9 @@ def _of_call(node: ast.Call) -> Iterator[str]:
     match node.func:
         case ast.Name(id="open"):
             yield "file"
-        case ast.Attribute(value=ast.Name(id="os"), attr="open" | "walk" | "fdopen") | ast.Attribute(
-            value=ast.Name(id="glob"), attr="glob"
+        case (
+            ast.Attribute(value=ast.Name(id="os"), attr="open" | "walk" | "fdopen")
+            | ast.Attribute(value=ast.Name(id="glob"), attr="glob")
         ):
             yield "file"
         case ast.Attribute(value=ast.Name(id="os"), attr="getenv"):
@@ -101,8 +102,9 @@ def _of_call(node: ast.Call) -> Iterator[str]:
             yield "file"
         case ast.Attribute(attr=name) if name in _FILE_NAMES:
             yield "file"
-        case ast.Attribute(value=ast.Name(id="subprocess")) | ast.Attribute(
-            attr="create_subprocess_exec" | "create_subprocess_shell"
+        case (
+            ast.Attribute(value=ast.Name(id="subprocess"))
+            | ast.Attribute(attr="create_subprocess_exec" | "create_subprocess_shell")
         ):
             yield "program"
         case (
@@ -124,7 +126,8 @@ def _has_mode(node: ast.Call) -> bool:
 
 def _modules() -> Iterator[tuple[str, str]]:
     return (
-        (path.relative_to(_SOURCE).as_posix(), path.read_text(encoding="utf-8")) for path in sorted(_SOURCE.rglob("*.py"))
+        (path.relative_to(_SOURCE).as_posix(), path.read_text(encoding="utf-8"))
+        for path in sorted(_SOURCE.rglob("*.py"))
     )
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pyverno.offline.links import is_inside, tree_root
 
+# trust rows: found-configuration
+
 __all__ = ["outside", "own_tree"]
 
 

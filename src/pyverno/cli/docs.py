@@ -18,6 +18,8 @@ from pyverno.cli.args.sections import command
 from pyverno.cli.terminal import STDOUT
 from pyverno.errors import UsageError
 
+# trust rows: package
+
 __all__ = ["SCHEMAS", "make_docs", "pages", "schema_text"]
 
 SCHEMAS = ("apply", "explain", "lint", "report", "sarif", "test")

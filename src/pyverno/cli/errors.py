@@ -13,6 +13,8 @@ from pyverno.cli.terminal import STDERR, STDOUT, Stream
 from pyverno.errors import CombinedError, PolicyError, PyvernoError, UsageError
 from pyverno.spelling import did_you_mean
 
+# trust rows: own-file
+
 __all__ = [
     "Exit",
     "bug_text",

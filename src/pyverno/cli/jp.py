@@ -24,6 +24,8 @@ from pyverno.offline.files import read_stdin
 from pyverno.offline.system import OfflineSystem, System
 from pyverno.spelling import did_you_mean
 
+# trust rows: named-file
+
 __all__ = ["jp"]
 
 

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 from pyverno.cli.terminal import STDERR
 
+# trust rows: environment
+
 __all__ = ["tracked"]
 
 Item = TypeVar("Item")

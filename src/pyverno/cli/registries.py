@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from pyverno.engine.imagesource import ImageSource
     from pyverno.registry.ownimages import OwnRegistryImages
 
+# trust rows: named-file
+
 __all__ = ["RegistryAccess", "open_registries", "opened_registries", "read_registry_access", "read_root_file"]
 
 

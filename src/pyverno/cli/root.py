@@ -18,6 +18,8 @@ from pyverno.cli.errors import guarded, unknown_command
 from pyverno.cli.terminal import STDOUT
 from pyverno.value import dataclass
 
+# trust rows: command-line
+
 __all__ = ["COMMANDS", "Row", "root", "run"]
 
 

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from pyverno.cli.terminal import Stream
 
+# trust rows: environment
+
 __all__ = ["Style", "style_for"]
 
 _HEADER = "\x1b[40;32m"

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Iterable
 from typing import Final, Literal, Protocol, TextIO
 
+# trust rows: output-name
+
 __all__ = ["STDERR", "STDOUT", "Stream", "Terminal", "terminal_of"]
 
 

@@ -9,6 +9,8 @@ import os
 
 from pyverno.version import __version__
 
+# trust rows: package
+
 __all__ = ["UNKNOWN", "version_text"]
 
 UNKNOWN = "---"

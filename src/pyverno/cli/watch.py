@@ -13,6 +13,8 @@ from pyverno.cli.errors import report_error, report_note
 from pyverno.cli.terminal import STDOUT
 from pyverno.errors import PyvernoError, UsageError
 
+# trust rows: judged-file
+
 __all__ = ["watch"]
 
 POLL_SECONDS = 0.5

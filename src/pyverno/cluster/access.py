@@ -20,6 +20,8 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.value import dataclass, field
 
+# trust rows: environment, kubeconfig
+
 __all__ = ["Access", "ExecPlugin", "find_access", "in_cluster", "load_kubeconfig"]
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")

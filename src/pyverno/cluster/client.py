@@ -40,6 +40,8 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject, decode
 from pyverno.version import __version__
 
+# trust rows: api-answer
+
 __all__ = [
     "APPLY_PATCH",
     "JSON_PATCH",

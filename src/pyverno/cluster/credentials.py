@@ -22,6 +22,8 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.programs import find_program
 from pyverno.value import dataclass
 
+# trust rows: environment, kubeconfig
+
 __all__ = ["Credentials", "Identity"]
 
 _FILE_SECONDS: Final = 60.0

@@ -13,6 +13,8 @@ import aiohttp
 from pyverno.cluster.access import Access
 from pyverno.errors import HostError
 
+# trust rows: api-answer
+
 __all__ = ["open_socket", "set_keep_alive", "tls_context"]
 
 _KEEP_ALIVE: Final = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}

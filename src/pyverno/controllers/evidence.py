@@ -25,6 +25,8 @@ from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import UNCHANGED
 from pyverno.value import dataclass, replace
 
+# trust rows: admission-review
+
 __all__ = ["Evidence", "Finding", "Refuted", "Unprovable", "Unsettled"]
 
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")

@@ -21,6 +21,8 @@ from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import KEPT_TYPE
 
+# trust rows: kept-object
+
 __all__ = ["keep", "read_kept", "secret_of"]
 
 SECRETS: Final = GVR("", "v1", "secrets")

@@ -22,6 +22,8 @@ from pyverno.value import dataclass, field
 if TYPE_CHECKING:
     from pyverno.offline.links import FollowedLinks
 
+# trust rows: judged-file, named-file, standard-input
+
 __all__ = [
     "STDIN",
     "DocumentCache",

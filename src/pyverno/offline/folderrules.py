@@ -9,6 +9,8 @@ from typing import Final
 from pyverno.errors import UsageError
 from pyverno.value import dataclass
 
+# trust rows: judged-file, judged-name
+
 __all__ = [
     "COMMAND_FILE",
     "HELM_TEMPLATES",

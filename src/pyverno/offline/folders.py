@@ -26,6 +26,8 @@ from pyverno.offline.folderrules import (
 from pyverno.offline.links import FollowedLinks
 from pyverno.value import dataclass
 
+# trust rows: ignore-file
+
 __all__ = ["IGNORE_FILE", "find_files", "fits_glob", "foreign_reason", "may_be_manifest"]
 
 IGNORE_FILE = ".pyvernoignore"

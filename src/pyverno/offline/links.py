@@ -9,6 +9,8 @@ from typing import Final
 from pyverno.errors import UsageError
 from pyverno.offline.folderrules import Skipped
 
+# trust rows: judged-file
+
 __all__ = ["OUTSIDE", "FollowedLinks", "is_inside", "tree_root"]
 
 OUTSIDE: Final = "a link to a place outside of the folder"

@@ -22,6 +22,7 @@ from pyverno.offline.folderrules import FolderRules
 if TYPE_CHECKING:
     import aiohttp
 
+# trust rows: download
 
 __all__ = ["MAX_DOWNLOAD_BYTES", "download", "follow_redirects", "is_web_address", "load_manifests"]
 

@@ -18,6 +18,8 @@ from pyverno.offline.files import read_file
 from pyverno.spelling import nearest
 from pyverno.value import dataclass
 
+# trust rows: package
+
 __all__ = ["CEL_DIALECT", "LIBRARY_SIGN", "Control", "find_controls", "library_root", "list_controls"]
 
 LIBRARY_SIGN = "@"

@@ -10,6 +10,8 @@ from typing import NoReturn
 
 from pyverno.errors import HostError, HostUnavailableError
 
+# trust rows: name-server
+
 __all__ = ["OfflineSystem", "System"]
 
 

@@ -24,6 +24,8 @@ from pyverno.registry.revocation import RevocationClient
 from pyverno.registry.transport import RegistryAnswer, RegistryCall, Transport
 from pyverno.value import dataclass, field
 
+# trust rows: registry-answer
+
 __all__ = ["Descriptor", "Manifest", "ReferrerList", "RegistryClient", "Repository"]
 
 MAX_MANIFEST: Final = 4 * 1024 * 1024

@@ -18,6 +18,8 @@ from pyverno.lazyregex import regex
 from pyverno.programs import find_program
 from pyverno.registry.credentials import Credential, CredentialSource
 
+# trust rows: docker-configuration
+
 __all__ = ["CredentialHelpers"]
 
 _NAME: Final = regex(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")

@@ -14,6 +14,8 @@ from pyverno.registry.credentialhelpers import CredentialHelpers
 from pyverno.registry.credentials import CredentialSource, read_docker_config
 from pyverno.registry.providers.chain import Providers, providers_of
 
+# trust rows: docker-configuration
+
 __all__ = ["DockerConfig"]
 
 

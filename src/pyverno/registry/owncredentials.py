@@ -9,6 +9,8 @@ from pyverno.registry.dockerconfig import DockerConfig
 from pyverno.registry.providers.ambient import Ambient
 from pyverno.registry.providers.known import known_providers
 
+# trust rows: environment
+
 __all__ = ["own_credentials"]
 
 

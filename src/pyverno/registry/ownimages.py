@@ -20,6 +20,8 @@ from pyverno.registry.transport import RegistrySettings, Transport
 if TYPE_CHECKING:
     from pyverno.registry.providers.publickeys import PublicKeys
 
+# trust rows: environment
+
 __all__ = ["OwnRegistryImages"]
 
 

@@ -26,6 +26,8 @@ from pyverno.registry.credentials import Credential
 from pyverno.value import dataclass, replace
 from pyverno.version import __version__
 
+# trust rows: registry-answer
+
 __all__ = ["RegistryAnswer", "RegistryCall", "RegistrySettings", "RegistryUnauthorizedError", "Transport"]
 
 _MAX_REDIRECTS: Final = 4

@@ -18,6 +18,8 @@ from tuf.ngclient.fetcher import FetcherInterface
 from pyverno.connector import ForeignConnector, read_at_most
 from pyverno.version import __version__
 
+# trust rows: tuf-repository
+
 __all__ = ["TufFetcher"]
 
 _SECONDS: Final = 120.0

@@ -20,6 +20,8 @@ from tuf.ngclient.updater import Updater
 from pyverno.errors import HostError
 from pyverno.registry.tuffetcher import TufFetcher
 
+# trust rows: trust-root
+
 __all__ = ["fetch_target"]
 
 _MAX_TARGET: Final = 1_048_576

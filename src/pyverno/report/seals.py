@@ -14,6 +14,8 @@ from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.report.objectmark import MARK
 from pyverno.value import dataclass
 
+# trust rows: stored-report
+
 __all__ = ["SEAL_ANNOTATION", "ReportSeals"]
 
 SEAL_ANNOTATION: Final = "pyverno.io/seal"

@@ -29,6 +29,8 @@ from pyverno.telemetry.observer import AdmissionOutcome
 from pyverno.telemetry.redaction import Redaction
 from pyverno.telemetry.throttle import Throttle
 
+# trust rows: own-file
+
 __all__ = ["Recorder", "RecordingFiles"]
 
 _PATTERN: Final = "admission-*.jsonl"

@@ -16,6 +16,8 @@ from pyverno.kube.admissionreview import AdmissionRequest, AdmissionResponse
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.policy.kinds import Family, find_kind
 
+# trust rows: policy-author
+
 __all__ = ["AUTHOR", "author_of", "has_new_author", "is_authored", "is_forged", "record_author"]
 
 AUTHOR: Final = "pyverno.io/author"

@@ -16,6 +16,8 @@ from pyverno.kube.status import StatusError, request_too_large, service_unavaila
 from pyverno.webhook.connections import MalformedRequestError
 from pyverno.webhook.turns import Parts
 
+# trust rows: admission-review
+
 __all__ = ["Bodies"]
 
 _CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"

@@ -17,6 +17,8 @@ from pyverno.kube.time.gotime import GoTime
 from pyverno.kube.time.ttl import parse_ttl
 from pyverno.webhook.server import Special
 
+# trust rows: time-to-live
+
 __all__ = ["TTL_LABEL", "TTL_PATH", "cleanup_paths", "review_ttl"]
 
 TTL_LABEL = "cleanup.kyverno.io/ttl"

@@ -21,6 +21,8 @@ from pyverno.kube.selector import compile_selector
 from pyverno.lazyregex import regex
 from pyverno.webhook.filters import ExcludedUsers, ResourceFilter, read_resource_filters, read_user_list
 
+# trust rows: settings-map
+
 __all__ = ["Configuration"]
 
 _LABEL = "[A-Za-z0-9_][A-Za-z0-9_-]{0,62}"

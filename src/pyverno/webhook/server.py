@@ -34,6 +34,8 @@ from pyverno.webhook.tls import ServerTls
 from pyverno.webhook.turns import Turns
 from pyverno.webhook.workers import Workers
 
+# trust rows: admission-review
+
 __all__ = ["Health", "Limits", "Special", "WebhookServer"]
 
 _T = TypeVar("_T")

@@ -82,6 +82,7 @@ WITHOUT_GUARD: Final = {
     "test_source.py": "looks at the source; its own test plants what it must find",
     "test_claims.py": "looks at the source; its own test plants what it must find",
     "test_guards.py": "looks at this table",
+    "test_trust.py": "looks at the source and the trust table",
     "test_most_of_these_rules_err": "looks at the other test of its file",
     "test_a_call_on_large_arguments_ends_soon": "takes the time, at night only; its twins count steps",
     "test_every_site_was_hit": "looks at the other tests of its file",

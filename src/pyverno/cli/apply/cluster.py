@@ -36,6 +36,8 @@ from pyverno.policy.kinds import WATCHED_EXCEPTIONS
 from pyverno.spelling import did_you_mean
 from pyverno.value import dataclass, field, replace
 
+# trust rows: environment
+
 __all__ = ["cluster_session"]
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")

@@ -18,6 +18,8 @@ from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.files import SUFFIXES
 from pyverno.sinks.filenames import file_name, inside
 
+# trust rows: output-file
+
 __all__ = ["ObjectFiles"]
 
 _FOLDER_MODE = 0o700

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pyverno.engine.imagesource import ImageSource
     from pyverno.offline.git.clone import Credentials
 
+# trust rows: judged-context
+
 __all__ = ["Inputs", "check_not_empty", "load_inputs", "open_session"]
 
 _OWN_GROUP = "kyverno.io"

@@ -6,6 +6,8 @@ import os
 import sys
 from collections.abc import Sequence
 
+# trust rows: command-line, found-configuration, named-configuration
+
 __all__ = [
     "CONFIG_FILE",
     "PROJECT_FILE",

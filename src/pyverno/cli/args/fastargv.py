@@ -12,6 +12,8 @@ from pyverno.cli.args.configpath import has_settings
 from pyverno.cli.errors import closed_pipe, guarded
 from pyverno.cli.terminal import STDERR
 
+# trust rows: environment
+
 __all__ = ["PLAIN", "run_fast_path"]
 
 _Reader = Callable[[Sequence[str]], Callable[[], int] | None]

@@ -16,6 +16,8 @@ from pyverno.cli.args.flags import Flag
 from pyverno.cli.args.sections import SectionedCommand, command
 from pyverno.errors import UsageError, ValueSyntaxError
 
+# trust rows: environment
+
 __all__ = [
     "command_of",
     "group_of",

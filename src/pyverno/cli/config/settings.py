@@ -23,6 +23,8 @@ from pyverno.offline.files import read_file
 from pyverno.spelling import did_you_mean
 from pyverno.value import dataclass
 
+# trust rows: found-configuration, named-configuration
+
 __all__ = ["SECTIONS", "Setting", "check_settings", "defaults_for", "read_settings", "section_flags", "settings_for"]
 
 SECTIONS: Final = ("apply", "lint", "test")

@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from pyverno.cli.controller.admissionflags import AdmissionFlags
     from pyverno.controllers.runtime.processgroup.peers import Peers
 
+# trust rows: environment, named-file
+
 __all__ = ["assembled", "run_admission", "settings_of"]
 
 _MAX_PROCESSES = 64

@@ -23,6 +23,8 @@ from pyverno.webhook.policyreviews import ExceptionSettings
 if TYPE_CHECKING:
     from pyverno.cli.controller.backgroundflags import BackgroundFlags
 
+# trust rows: environment
+
 __all__ = ["background_settings", "run_background"]
 
 _ACCOUNT = "kyverno-background-controller"

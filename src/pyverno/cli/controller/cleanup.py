@@ -19,6 +19,8 @@ from pyverno.errors import UsageError
 if TYPE_CHECKING:
     from pyverno.cli.controller.cleanupflags import CleanupFlags
 
+# trust rows: environment
+
 __all__ = ["cleanup_settings", "run_cleanup"]
 
 _LEAST_INTERVAL = 1.0

@@ -16,6 +16,8 @@ from pyverno.controllers.state.trustroot import TufRepository
 from pyverno.errors import UsageError
 from pyverno.registry.providers.chain import PROVIDER_NAMES
 
+# trust rows: environment, named-file
+
 __all__ = ["CachedImageFlags", "ImageFlags", "registry_flags"]
 
 

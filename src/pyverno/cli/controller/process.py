@@ -22,6 +22,8 @@ from pyverno.controllers.runtime.processgroup.peers import Peers
 from pyverno.errors import HostError
 from pyverno.telemetry.metrics import Metrics
 
+# trust rows: command-line, environment, own-process
+
 __all__ = ["main"]
 
 

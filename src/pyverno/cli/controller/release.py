@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pyverno.cli.args.records import group_of, seconds, switch, text
 from pyverno.cli.terminal import STDOUT
 
+# trust rows: environment
+
 __all__ = ["ReleaseFlags", "run_release"]
 
 

@@ -21,6 +21,8 @@ from pyverno.webhook.policyreviews import ExceptionSettings
 if TYPE_CHECKING:
     from pyverno.cli.controller.reportsflags import ReportsFlags
 
+# trust rows: environment
+
 __all__ = ["reports_settings", "run_reports"]
 
 

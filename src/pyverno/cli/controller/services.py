@@ -43,6 +43,8 @@ from pyverno.value import replace
 if TYPE_CHECKING:
     from pyverno.telemetry.otlp import Collector, Tracing
 
+# trust rows: environment
+
 __all__ = [
     "DAY_SECONDS",
     "REQUIRED",

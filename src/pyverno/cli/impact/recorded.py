@@ -23,6 +23,8 @@ from pyverno.offline.links import FollowedLinks
 from pyverno.policy.kinds import KNOWN_KINDS
 from pyverno.value import dataclass, replace
 
+# trust rows: recorded-requests
+
 __all__ = ["Recording", "read_recordings"]
 
 _OPERATIONS: Final = {

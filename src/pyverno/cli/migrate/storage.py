@@ -18,6 +18,8 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSONObject
 from pyverno.kube.status import StatusError
 
+# trust rows: environment
+
 __all__ = ["store_again", "store_objects"]
 
 _CRD: Final = GVR("apiextensions.k8s.io", "v1", "customresourcedefinitions")

@@ -20,6 +20,8 @@ from pyverno.report.markdown import markdown_table
 from pyverno.report.table import draw_table
 from pyverno.value import dataclass
 
+# trust rows: package
+
 __all__ = ["ListOptions", "copy_policies", "list_policies", "show_policies"]
 
 _HEADERS: Final = ("NAME", "SEVERITY", "SUBJECT", "TITLE", "STANDARDS")

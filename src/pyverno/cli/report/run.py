@@ -26,6 +26,8 @@ from pyverno.sinks.markdown import markdown_text
 from pyverno.sinks.terminal import terminal_text
 from pyverno.value import dataclass
 
+# trust rows: named-file
+
 __all__ = ["ReportOptions", "run_report"]
 
 _FOUND: Final = 1

@@ -18,6 +18,8 @@ from pyverno.offline.files import load_files, read_stdin
 from pyverno.report.collected import Collected, is_report, read_report
 from pyverno.value import dataclass
 
+# trust rows: environment
+
 __all__ = ["Source", "read_cluster", "read_files"]
 
 _RESOURCES: Final = (

@@ -18,6 +18,8 @@ from pyverno.offline.folderrules import FolderRules
 from pyverno.offline.links import OUTSIDE
 from pyverno.policy.kinds import is_policy
 
+# trust rows: judged-file
+
 __all__ = ["make_suite"]
 
 _EXCEPTION = "PolicyException"

@@ -11,6 +11,8 @@ from pyverno.cli.terminal import STDOUT
 from pyverno.errors import UsageError
 from pyverno.images.verification.trust import read_trust_root
 
+# trust rows: environment, trust-root
+
 __all__ = ["run_trust"]
 
 _NO_LIBRARY = "TUF repositories need the library tuf: install pyverno with its extra `tuf`"

@@ -19,6 +19,8 @@ from pyverno.kube.resource import Resource
 from pyverno.ui.access.access import access_to
 from pyverno.ui.access.viewer import check, may
 
+# trust rows: report-claim
+
 __all__ = ["check_namespace", "check_object", "is_readable", "readable", "resolve"]
 
 _NAMESPACES: Final = GVR("", "v1", "namespaces")

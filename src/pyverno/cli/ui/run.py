@@ -50,6 +50,8 @@ from pyverno.ui.store.writer import Writer
 from pyverno.ui.views import read_views
 from pyverno.value import dataclass, field
 
+# trust rows: environment
+
 __all__ = ["UiOptions", "run_ui", "serving"]
 
 _DAY: Final = 86_400

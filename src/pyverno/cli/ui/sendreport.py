@@ -23,6 +23,8 @@ from pyverno.ui.notifications.settings import NotificationSettings, TargetSettin
 from pyverno.ui.notifications.targets.mail import open_mail
 from pyverno.ui.notifications.transport import Transport
 
+# trust rows: environment
+
 __all__ = ["send_report"]
 
 

@@ -23,6 +23,8 @@ from pyverno.ui.notifications.targets.opening import open_target
 from pyverno.ui.notifications.transport import Transport
 from pyverno.ui.store.writer import Change
 
+# trust rows: environment
+
 __all__ = ["find_target", "test_target"]
 
 

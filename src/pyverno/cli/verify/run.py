@@ -20,6 +20,8 @@ from pyverno.registry.transport import RegistrySettings
 from pyverno.registry.verification import DemandVerdict, ImageChecks, ImageVerdict, key_entry, keyless_entry
 from pyverno.value import dataclass
 
+# trust rows: named-file
+
 __all__ = ["VerifyOptions", "run_verify"]
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyverno.compiler.compile import Compiled
     from pyverno.compiler.lints.fields import FieldTable
 
+# trust rows: ignore-file
+
 __all__ = ["is_selected", "lint_documents"]
 
 _MOST_CHARACTERS = 100

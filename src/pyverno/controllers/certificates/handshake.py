@@ -13,6 +13,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+# trust rows: own-process
+
 __all__ = ["OwnHandshake"]
 
 _LOOK_SECONDS: Final = 60.0

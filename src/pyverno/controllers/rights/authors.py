@@ -25,6 +25,8 @@ from pyverno.kube.status import StatusError
 from pyverno.policy.kinds import find_kind
 from pyverno.webhook.authors import AUTHOR, is_authored
 
+# trust rows: namespaced-policy
+
 __all__ = ["AuthorRights"]
 
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")

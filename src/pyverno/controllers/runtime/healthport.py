@@ -8,6 +8,8 @@ from aiohttp import web
 
 from pyverno.controllers.runtime.process import HttpPort
 
+# trust rows: probe
+
 __all__ = ["HealthPort"]
 
 

@@ -13,6 +13,8 @@ from aiohttp import web
 
 from pyverno.controllers.runtime.process import serve_http
 
+# trust rows: probe
+
 __all__ = ["MetricsPort", "TlsSource"]
 
 _CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -26,6 +26,8 @@ from aiohttp import web
 from pyverno.controllers.runtime.process import HttpPort
 from pyverno.threads import in_thread
 
+# trust rows: probe
+
 __all__ = ["ProfilingPort"]
 
 _LOOPBACK: Final = "127.0.0.1"

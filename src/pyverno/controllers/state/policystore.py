@@ -23,6 +23,8 @@ from pyverno.value import replace
 from pyverno.webhook.policies import Policies
 from pyverno.webhook.policyreviews import ExceptionSettings
 
+# trust rows: exception
+
 __all__ = ["Identity", "PolicyStore", "identity_of", "is_generated", "own_paths"]
 
 Identity = tuple[str, str, str]

@@ -26,6 +26,8 @@ from pyverno.kube.gvk import GVR
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.kube.status import StatusError
 
+# trust rows: record-keys
+
 __all__ = ["RECORD_KEYS", "ROTATION_SECONDS", "StoredRecordKeys"]
 
 RECORD_KEYS: Final = "kyverno-image-record-keys"

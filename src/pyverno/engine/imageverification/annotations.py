@@ -17,6 +17,8 @@ from pyverno.kube.gvk import GVK
 from pyverno.kube.json import JSON, JSONObject, decode, encode
 from pyverno.kube.time.gotime import parse_rfc3339
 
+# trust rows: image-record
+
 __all__ = [
     "LEGACY_ANNOTATION",
     "NO_RECORD",

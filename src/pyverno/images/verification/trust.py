@@ -21,6 +21,8 @@ from pyverno.images.verification.strictjson import decode_base64, read_object
 from pyverno.kube.json import JSON, JSONObject
 from pyverno.value import dataclass, field
 
+# trust rows: trust-root
+
 __all__ = ["Authority", "TransparencyLog", "TrustRoot", "read_trust_root"]
 
 _MAX_BYTES: Final = 1_048_576

@@ -13,6 +13,8 @@ from pyverno.kube.imageref.hosts import DOCKER_HUB, is_docker_hub, normal_host
 from pyverno.lazyregex import regex
 from pyverno.value import dataclass
 
+# trust rows: image-reference
+
 __all__ = ["ImageReference", "parse_reference"]
 
 _MAX_NAME: Final = 255

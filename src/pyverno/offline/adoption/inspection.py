@@ -21,6 +21,8 @@ from pyverno.offline.folderrules import check_depth, check_regular
 from pyverno.offline.links import is_inside, tree_root
 from pyverno.value import dataclass, field, replace
 
+# trust rows: chart
+
 __all__ = ["check_chart", "check_kustomization"]
 
 Place: TypeAlias = tuple[str | int, ...]

@@ -20,6 +20,8 @@ from pyverno.offline.folderrules import has_control
 from pyverno.offline.git.process import LIMITS, GitLimits, closed_environment, entries, run_git, server_environment
 from pyverno.value import dataclass, field, replace
 
+# trust rows: git-clone
+
 __all__ = ["Credentials", "GitSource", "cloned", "is_git_url", "parse_git_url"]
 
 DEFAULT_BRANCH = "main"

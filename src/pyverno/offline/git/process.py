@@ -16,6 +16,8 @@ from pyverno.errors import UsageError
 from pyverno.programs import run_program, search_path
 from pyverno.value import dataclass
 
+# trust rows: environment, git-clone
+
 __all__ = ["LIMITS", "SETTINGS", "GitLimits", "closed_environment", "entries", "run_git", "server_environment"]
 
 MAX_CLONE_SECONDS: Final = 300.0

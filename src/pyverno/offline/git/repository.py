@@ -23,6 +23,8 @@ from pyverno.offline.files import check_local
 from pyverno.offline.git.process import GitLimits, closed_environment, entries, run_git, server_environment
 from pyverno.value import dataclass, field
 
+# trust rows: environment, git-repository
+
 __all__ = ["Repository", "open_repository"]
 
 SECONDS: Final = 60.0

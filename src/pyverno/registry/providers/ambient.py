@@ -14,6 +14,8 @@ from pyverno.errors import DocumentError, HostError
 from pyverno.kube.json import JSONObject, decode
 from pyverno.value import dataclass, field
 
+# trust rows: cloud-metadata, service-answer
+
 __all__ = ["Ambient", "CloudReply", "CloudRequest", "seconds_of", "text_of"]
 
 _MAX_BYTES: Final = 1_048_576

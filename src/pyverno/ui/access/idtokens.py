@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from joserfc.jwk import Key
     from joserfc.jws import CompactSignature, JWSRegistry
 
+# trust rows: token-claim
+
 __all__ = ["ALGORITHMS", "check_id_token"]
 
 ALGORITHMS: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "ES256", "ES384")

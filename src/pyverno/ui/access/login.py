@@ -22,6 +22,8 @@ from pyverno.ui.access.sessions import Sessions
 from pyverno.ui.access.viewer import VIEWER, Rights, Viewer
 from pyverno.ui.store.scope import SCOPE
 
+# trust rows: browser
+
 __all__ = ["LoginRoutes", "admit", "is_admitted", "is_logged_in", "known_user"]
 
 _PERSON: Final[ContextVar[Identity | None]] = ContextVar("person", default=None)

@@ -28,6 +28,8 @@ from pyverno.ui.access.idtokens import check_id_token
 from pyverno.ui.access.userclaims import UserClaims
 from pyverno.value import dataclass, field
 
+# trust rows: token-claim
+
 __all__ = ["SCOPES", "OidcLogins", "OidcSettings", "check_address"]
 
 SCOPES: Final = ("profile", "email")

@@ -11,6 +11,8 @@ from aiohttp import web
 from pyverno.errors import UsageError
 from pyverno.ui.access.identity import AccessDeniedError, Identity
 
+# trust rows: proxy-header
+
 __all__ = ["ProxyHeaders", "read_networks"]
 
 _MOST: Final = 1024

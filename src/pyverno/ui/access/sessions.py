@@ -12,6 +12,8 @@ from aiohttp import web
 
 from pyverno.ui.access.identity import Identity
 
+# trust rows: session
+
 __all__ = ["Sessions"]
 
 _NAME: Final = "pyverno_session"

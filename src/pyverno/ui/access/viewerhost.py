@@ -26,6 +26,8 @@ from pyverno.value import replace
 if TYPE_CHECKING:
     from pyverno.engine.imageverification.passes import PassCache
 
+# trust rows: viewed-object
+
 __all__ = ["ViewerHost", "ViewerImages"]
 
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")

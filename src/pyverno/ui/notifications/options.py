@@ -17,6 +17,8 @@ from pyverno.kube.status import StatusError
 from pyverno.threads import in_thread
 from pyverno.ui.notifications.settings import Layer, TargetSettings
 
+# trust rows: notification-settings
+
 __all__ = ["Options", "Secrets"]
 
 _SECRETS: Final = GVR("", "v1", "secrets")

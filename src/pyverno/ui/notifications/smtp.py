@@ -25,6 +25,8 @@ from pyverno.threads import in_pool
 from pyverno.ui.notifications.delivery import DeliveryError
 from pyverno.value import dataclass, field
 
+# trust rows: notification-target
+
 __all__ = ["SmtpServer", "post"]
 
 _SECONDS: Final = 30.0

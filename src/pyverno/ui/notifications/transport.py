@@ -27,6 +27,8 @@ from pyverno.ui.notifications.delivery import DeliveryError
 from pyverno.ui.notifications.options import Options
 from pyverno.version import __version__
 
+# trust rows: notification-target
+
 __all__ = ["Endpoint", "Reply", "Transport", "basic_login", "read_tls", "read_url"]
 
 _SECONDS: Final = 30.0

@@ -18,6 +18,8 @@ from pyverno.kube.json import JSONObject
 from pyverno.ui.playground.turns import Turns
 from pyverno.ui.playground.worker import LENGTH_BYTES
 
+# trust rows: environment, own-process
+
 __all__ = ["PlaygroundWorkers"]
 
 _WORKERS: Final = 2

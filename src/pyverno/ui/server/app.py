@@ -26,6 +26,8 @@ from pyverno.ui.store.scope import SCOPE
 from pyverno.ui.views import View, read_views
 from pyverno.version import __version__
 
+# trust rows: browser
+
 __all__ = ["build_app"]
 
 

@@ -19,6 +19,8 @@ from pyverno.ui.access.identity import AccessDeniedError
 from pyverno.ui.store.database import StoreUnavailableError
 from pyverno.webhook.connections import MalformedRequestError
 
+# trust rows: browser
+
 __all__ = ["errors_as_json"]
 
 _LOG: Final = logging.getLogger("pyverno.ui")

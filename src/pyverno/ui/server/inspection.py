@@ -15,6 +15,8 @@ from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.rows import StoredResult
 from pyverno.ui.store.scope import SCOPE
 
+# trust rows: browser
+
 __all__ = ["InspectionRoutes", "Inspector"]
 
 _SECONDS: Final = 20.0

@@ -19,6 +19,8 @@ from pyverno.ui.playground.testcase import suite_files, zip_files
 from pyverno.ui.playground.workers import PlaygroundWorkers
 from pyverno.ui.server.bodies import read_object
 
+# trust rows: browser
+
 __all__ = ["PlaygroundRoutes"]
 
 

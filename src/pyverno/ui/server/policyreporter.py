@@ -20,6 +20,8 @@ from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.reader import MOST_ROWS, Reader
 from pyverno.ui.store.rows import StoredResult
 
+# trust rows: browser
+
 __all__ = ["PolicyReporterRoutes"]
 
 _FIELDS: Final = {

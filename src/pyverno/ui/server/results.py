@@ -28,6 +28,8 @@ from pyverno.ui.store.filters import Filter, read_filter
 from pyverno.ui.store.pool import ReaderPool
 from pyverno.ui.store.reader import FACETS, MOST_ROWS, Reader
 
+# trust rows: browser
+
 __all__ = ["ResultRoutes"]
 
 _PAGING: Final = ("limit", "cursor", "order", "offset", "by", "days", "after", "fields", "format")

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+# trust rows: browser
+
 __all__ = [
     "CONTENT_SECURITY_POLICY",
     "HEADERS",

@@ -17,6 +17,8 @@ from aiohttp import web
 from pyverno.errors import UsageError
 from pyverno.value import dataclass
 
+# trust rows: browser, package
+
 __all__ = ["StaticFiles", "web_root"]
 
 _TYPES: Final[Mapping[str, str]] = {

@@ -21,6 +21,8 @@ from pyverno.errors import UsageError
 from pyverno.kube.json import JSONObject
 from pyverno.ui.store.database import Condition, Dialect, Role, Rows, StoreUnavailableError
 
+# trust rows: store
+
 __all__ = ["PostgresConnection", "announcements", "connect_url", "prepare_url"]
 
 _CONNECT_SECONDS: Final = 10

@@ -15,6 +15,8 @@ import orjson
 from pyverno.errors import UsageError
 from pyverno.ui.store.database import Condition, Dialect, Role
 
+# trust rows: own-file, store
+
 __all__ = ["SqliteConnection", "connect_file", "prepare_file"]
 
 _CACHE_KIB: Final = 32 * 1024

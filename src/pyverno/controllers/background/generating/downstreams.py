@@ -27,6 +27,8 @@ from pyverno.kube.kinds import KindInfo
 from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import Trigger
 
+# trust rows: own-label
+
 __all__ = ["Downstream", "Downstreams", "identity_of_origin"]
 
 _SELECTOR: Final = f"{MANAGED_BY}={KYVERNO},{POLICY_LABELS[0]}"

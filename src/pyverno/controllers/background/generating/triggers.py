@@ -21,6 +21,8 @@ from pyverno.kube.status import StatusError
 from pyverno.policy.updaterequest import AdmissionContext, Trigger
 from pyverno.value import replace
 
+# trust rows: update-request
+
 __all__ = ["TriggerReader", "is_of_part", "is_trigger_of", "trigger_of"]
 
 _NOT_FOUND: Final = 404

@@ -25,6 +25,8 @@ from pyverno.policy.updaterequest import UpdateRequest, revision_of
 from pyverno.value import replace
 from pyverno.webhook.configuration import Configuration
 
+# trust rows: update-request
+
 __all__ = ["ClusterFacts", "Triggers", "with_cluster_facts"]
 
 _NOT_FOUND: Final = 404

@@ -8,6 +8,8 @@ import socket
 from contextlib import suppress
 from typing import Any, Final, Self
 
+# trust rows: own-process
+
 __all__ = ["Channel"]
 
 _LONGEST: Final = 256 * 1024 * 1024

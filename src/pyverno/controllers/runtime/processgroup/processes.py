@@ -24,6 +24,8 @@ from pyverno.telemetry.sharing import Shared
 from pyverno.telemetry.snapshots import combined, unpacked, without
 from pyverno.threads import in_thread
 
+# trust rows: own-process
+
 __all__ = ["Processes", "can_share_ports"]
 
 _FIRST_WORD_SECONDS: Final = 120.0
