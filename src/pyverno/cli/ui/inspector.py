@@ -32,6 +32,7 @@ from pyverno.kube.time.ttl import parse_ttl
 from pyverno.kube.yaml.documents import Document, load_documents
 from pyverno.kube.yaml.writer import dump_yaml
 from pyverno.offline.session import Session
+from pyverno.offline.system import OfflineSystem
 from pyverno.policy.kinds import POLICY_KINDS, Family
 from pyverno.report.exceptions import exception_for
 from pyverno.report.policyreport import ReportEntry
@@ -182,7 +183,9 @@ class ClusterInspector:
     async def _read_all(self) -> _Snapshot:
         kinds = await discover_kinds(self._client)
         if self._hosts is None:
-            self._hosts = HostFactory(self._client, HostSettings(caches_config_maps=False), lambda: kinds)
+            # whoever opens an explanation must not make the server look up names, which objects may contain
+            settings = HostSettings(caches_config_maps=False)
+            self._hosts = HostFactory(self._client, settings, lambda: kinds, system=OfflineSystem())
             with suppress(StatusError):  # a rule that reads the global context then errs by itself
                 await load_entries(self._client, self._hosts)
         problems: list[str] = []
