@@ -58,7 +58,7 @@ _VALUES: Final = ("cluster.informer.slim", "telemetry.payloadlog.redacted")
 DOOR_EXEMPT: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
-            "cli.apply.flags.read_plain_words", "cli.args.flags.parse_fast", "cli.config.settings.read_settings",
+            "cli.apply.flags.read_plain_words", "cli.args.flags.parse_fast", "cli.config.revision.read_at", "cli.config.settings.read_settings",
             "cli.controller.services.read_words", "cli.registries.read_registry_access", "cli.registries.read_root_file",
             "cli.report.replacements.read_replacements", "cli.report.sources.read_cluster", "cli.report.sources.read_files",
             "cli.ui.notifications.read_settings", "ui.access.proxy.read_networks", "ui.notifications.settings.read_notifications",

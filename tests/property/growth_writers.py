@@ -77,6 +77,8 @@ REPORT_EXEMPT: Final[Mapping[str, str]] = dict.fromkeys(
     ),
     "writes one result, as part of a function that has a row",
 ) | {
+    "objectmark.fits": "reads one object, as its digest does",
+    "objectmark.mark_of": "a digest of one object, whose JSON the review has read",
     "ephemeral.background_report": "writes what `admission_report` writes, with other labels",
     "formats.listing.yaml_document": "is beside `json_document` in its row",
     "csvtext.csv_lines": "writes what `csv_text` joins",

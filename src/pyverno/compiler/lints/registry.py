@@ -118,7 +118,7 @@ def _contradicting_rules() -> CheckModule:
 
 _PATTERNS = ("pattern", "Pattern", "patchStrategicMerge")
 _NARROWING = ("all:", 'all"', "exclude", "namespaces", "elector")
-_WRITTEN_BY_SUBRESOURCES = ("ephemeralContainers", "resources", "replicas")
+_WRITTEN_BY_SUBRESOURCES = ("matchConstraints",)
 _CEL = ("expression", "Expression")
 _EXCEPTIONS = ("PolicyException", "Binding")
 

@@ -31,7 +31,9 @@ READS: Final[dict[str, Callable[[Host], object]]] = {
     "get_object": lambda host: host.get_object("v1", "Pod", "a", "b"),
     "list_objects": lambda host: host.list_objects("v1", "Pod", "a", None),
 }
-HARMLESS: Final = frozenset({"now", "random_bits", "lookup_host", "kinds", "supplies_variables", "recorded_variables"})
+HARMLESS: Final = frozenset(
+    {"now", "random_bits", "lookup_host", "kinds", "record_keys", "supplies_variables", "recorded_variables"}
+)
 IMAGES: Final = frozenset({"image_source", "image_data"})
 """Read without credentials."""
 
