@@ -194,6 +194,7 @@ _STREAMS: Final[Mapping[tuple[str, str], str]] = {
     ("__main__.py", "sys.stdout"): "prints our own version, before anything is imported",
     ("__main__.py", "getattr(sys)"): "sets the encoding of the streams",
     ("cli/terminal.py", "getattr(sys)"): "the sink",
+    ("cli/terminal.py", "sys.stderr"): "one sentence of ours, where the sink itself fails",
     ("cli/progress.py", "STDERR.raw"): "numbers, and the escapes that erase them, on a terminal only",
     ("cli/errors.py", "STDOUT.raw"): "sets the encoding, and closes the stream",
     ("cli/trust/run.py", "STDOUT.raw"): "writes bytes of a verified file, for a pipe",

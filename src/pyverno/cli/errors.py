@@ -9,7 +9,7 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Sequence
 
-from pyverno.cli.terminal import STDERR, STDOUT, Stream
+from pyverno.cli.terminal import STDERR, STDOUT, Stream, last_words
 from pyverno.errors import CombinedError, PolicyError, PyvernoError, UsageError
 from pyverno.spelling import did_you_mean
 
@@ -102,6 +102,14 @@ def check_known(words: Iterable[str], known: Iterable[str], what: str) -> None:
 
 def guarded(command: Callable[[], object]) -> int:
     """Call a command and turn its outcome into an exit code."""
+    try:
+        return _code_of(command)
+    except Exception:  # the output of an error itself fails
+        last_words()
+        return 1
+
+
+def _code_of(command: Callable[[], object]) -> int:
     try:
         result = command()
         STDOUT.flush()

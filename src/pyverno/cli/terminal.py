@@ -11,7 +11,7 @@ from typing import Final, Literal, Protocol, TextIO
 
 # trust rows: output-name
 
-__all__ = ["STDERR", "STDOUT", "Stream", "Terminal", "terminal_of"]
+__all__ = ["STDERR", "STDOUT", "Stream", "Terminal", "last_words", "terminal_of"]
 
 
 class Stream(Protocol):
@@ -81,6 +81,11 @@ class Terminal:
 
 STDOUT: Final = Terminal("stdout")
 STDERR: Final = Terminal("stderr")
+
+
+def last_words() -> None:
+    """Write that an error cannot be shown: the last resort where `STDERR` itself fails."""
+    sys.stderr.write("Error: internal error, which cannot be shown\n")
 
 
 def terminal_of(stream: Stream, form: str) -> Stream:

@@ -149,9 +149,17 @@ def answer(
     except PyvernoError as error:
         raise StatusError(500, "InternalError", error.message) from None
     patch = decision.patch if route.webhook_type is WebhookType.MUTATE else ()
-    warnings = tuple(map(visible, decision.warnings))
-    response = AdmissionResponse(decision.allowed, visible(decision.message), warnings, patch)
+    warnings = tuple(map(_shown, decision.warnings))
+    response = AdmissionResponse(decision.allowed, _shown(decision.message), warnings, patch)
     return AdmissionOutcome(response, review, later or None, decision.fault)
+
+
+def _shown(text: str) -> str:
+    """Return a text as it may be shown; the words of an answer never take the answer back."""
+    try:
+        return visible(text)
+    except Exception:
+        return "the message cannot be shown"
 
 
 def passes_unseen(
