@@ -38,7 +38,6 @@ NAMESPACES: Final = GVR("", "v1", "namespaces")
 CLUSTER_POLICIES: Final = GVR("kyverno.io", "v1", "clusterpolicies")
 OURS: Final = RecordKeys(b"the key of this installation, 32+")
 OTHERS: Final = RecordKeys(b"the key of another installation ..")
-CREATED: Final = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 # --------------------------------------------------------------------------------------------- records of images
@@ -56,6 +55,7 @@ class Tampered:
         self.evil = f"{stage.registry.host}/team/app@{self.unsigned}"
         self.policy = stage.policy(useCache=False, mutateDigest=False)
         stage.record_keys = OURS
+        self.created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.admitted = self.stored(self.review(self.pod(self.signed)))
 
     def pod(self, image: str, **metadata: Any) -> JSONObject:
@@ -65,7 +65,7 @@ class Tampered:
     def stored(self, review: Review) -> JSONObject:
         """Return the object of a review as the API server stores it."""
         resource: Any = review.resource
-        return {**resource, "metadata": {**resource["metadata"], "uid": "1", "creationTimestamp": CREATED}}
+        return {**resource, "metadata": {**resource["metadata"], "uid": "1", "creationTimestamp": self.created}}
 
     def review(
         self, pod: JSONObject, old: JSONObject | None = None, phases: tuple[Phase, ...] = ADMISSION, **policy: Any
@@ -104,7 +104,7 @@ class Tampered:
 
     def evil_pod(self, annotations: JSONObject) -> JSONObject:
         """Return a Pod in the cluster with the unsigned image."""
-        return self.pod(self.evil, annotations=annotations, uid="1", creationTimestamp=CREATED)
+        return self.pod(self.evil, annotations=annotations, uid="1", creationTimestamp=self.created)
 
 
 @pytest.fixture(scope="module")
