@@ -88,6 +88,22 @@ validate:
     assert Status.PASS == only(ask(policy(body, on="Pod"), pod | {"spec": {"containers": []}}))[0]
 
 
+@pytest.mark.parametrize("key", ["(corp/a)", "X(corp/a)", "=(corp/none)", "<(corp/a)", "^(corp/a)", "+(corp/a)"])
+def test_a_key_of_an_object_is_no_anchor(key: str) -> None:
+    """A name that looks like an anchor is judged as a name: it neither hides its value nor breaks the rule."""
+    rule = (
+        "validate:\n  failureAction: Enforce\n  message: m\n  pattern:\n    metadata:\n      annotations:\n"
+        "        '*': good"
+    )
+    for value, wanted in (("bad", Status.FAIL), ("good", Status.PASS)):
+        document: JSONObject = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "x", "namespace": "team", "annotations": {"corp/a": "good", key: value}},
+        }
+        assert wanted is only(ask(policy(rule), document))[0]
+
+
 _LIBRARY = Path(__file__).parents[2] / "policies" / "cel"
 _POD_POLICIES = sorted(
     path.parent.relative_to(_LIBRARY).as_posix()

@@ -11,6 +11,7 @@ __all__ = ["MEANING"]
 _GLOBS, _HOSTS = "kube/imageref/globs.py", "kube/imageref/hosts.py"
 _EXTRACT, _COUNTING = "images/extract.py", "images/verification/counting.py"
 _UNIT: Final = "tests/unit/images/test_extract.py"
+_FAST: Final = "tests/unit/lang/pattern/fast/test_passcheck.py"
 
 MEANING: Final[tuple[Guard, ...]] = (
     guard(
@@ -151,5 +152,36 @@ MEANING: Final[tuple[Guard, ...]] = (
     guard(
         "I20", "a count of zero is all", "image_signers::test_a_count_of_zero_demands_all",
         ("images/verification/attestorsets.py", "count or len(entries)", "count or 1"),
+    ),
+    guard(
+        "I20", "a key of a resource is no anchor", "all_of_many::test_a_key_of_an_object_is_no_anchor",
+        ("lang/pattern/metadata.py", "[(name, parse_anchor(name)) for name in found]"),
+    ),
+    guard(
+        "I20", "a condition has wildcards", f"{_FAST}::test_a_condition_about_labels_has_wildcards",
+        ("lang/pattern/fast/passcheck.py", "element_check(self.pattern, float_numbers=self.floats)"),
+    ),
+    guard(
+        "I20", "scale is the subresource", "existing_violations::test_a_kind_that_sounds_like_scale_is_not_scale",
+        ("policy/subresources.py", "_fits(other, _SCALE) and _covers(other, kind)", '"scale" in other.kind.lower()'),
+    ),
+    guard(
+        "I20", "scale is that of each kind", "existing_violations::test_a_kind_that_sounds_like_scale_is_not_scale",
+        ("policy/subresources.py", " and _covers(other, kind)", ""),
+    ),
+    guard(
+        "I20", "scale is seen under the same restrictions",
+        "existing_violations::test_a_rule_that_sees_some_requests_to_scale_excuses_no_more",
+        ("policy/subresources.py", "if _restrictions(each) == _restrictions(block) and _judges_updates(each)", ""),
+    ),
+    guard(
+        "I20", "an exclusion of scale excuses nothing",
+        "existing_violations::test_a_rule_that_sees_some_requests_to_scale_excuses_no_more",
+        ("policy/subresources.py", "False"),
+    ),
+    guard(
+        "I20", "a Scale has no labels",
+        "existing_violations::test_a_rule_that_sees_some_requests_to_scale_excuses_no_more",
+        ("policy/subresources.py", "True"),
     ),
 )  # fmt: skip

@@ -16,7 +16,7 @@ from pyverno.kube.names import MAX_NAME
 from pyverno.lang.pattern.anchors import Anchor, Modifier, has_anchor_keys, parse_anchor
 from pyverno.lang.pattern.leaf import Leaf, compile_leaf
 from pyverno.lang.pattern.literal import Literal
-from pyverno.lang.pattern.metadata import TAGS, KeyResolver, compile_key, find_tag, text_entries
+from pyverno.lang.pattern.metadata import TAGS, KeyResolver, ResolvedKey, compile_key, find_tag, text_entries
 from pyverno.lang.pattern.outcome import Cause, Path, Problem, go_type, path_text
 from pyverno.lang.pattern.steps import (
     STEPS,
@@ -31,7 +31,7 @@ from pyverno.lang.pattern.steps import (
     presence_step,
 )
 
-__all__ = ["Observer", "compile_labels", "compile_scalar", "element_check"]
+__all__ = ["Observer", "compile_labels", "compile_metadata", "compile_scalar", "element_check"]
 
 
 _MAX_SKIPS = 100
@@ -163,6 +163,11 @@ def compile_labels(pattern: JSONObject, *, float_numbers: bool) -> Element:
     return _labels(pattern, _Build(float_numbers))
 
 
+def compile_metadata(pattern: JSONObject, *, float_numbers: bool) -> Element:
+    """Compile the pattern of the value of `metadata`, whose labels and annotations may have wildcard keys."""
+    return _metadata_map(pattern, _Build(float_numbers))
+
+
 def _labels(pattern: JSONObject, build: _Build) -> Element:
     texts = text_entries(pattern)
     keyed: list[tuple[KeyResolver, Leaf, Element, str]] = []
@@ -188,11 +193,10 @@ def _labels(pattern: JSONObject, build: _Build) -> Element:
     return Element(_dynamic_map_check(plan_for), has_anchors=plan_for({}).has_anchors)
 
 
-def _meant(keys: Sequence[str], labels: JSONObject, holds: Leaf) -> Sequence[tuple[str, Anchor | None]]:
+def _meant(anchored: Sequence[ResolvedKey], labels: JSONObject, holds: Leaf) -> Sequence[ResolvedKey]:
     """Return the keys that are judged: all, but of a condition one that holds, so that another key hides nothing."""
-    anchored = [(key, parse_anchor(key)) for key in keys]
     modifier = anchored[0][1].modifier if anchored[0][1] is not None else None
-    if len(keys) == 1 or modifier not in (Modifier.CONDITION, Modifier.GLOBAL):
+    if len(anchored) == 1 or modifier not in (Modifier.CONDITION, Modifier.GLOBAL):
         return anchored
     met = (each for each in anchored if each[1] is not None and holds(labels[each[1].key]))
     return [next(met, anchored[0])]  # guard: a condition holds by any of its keys
