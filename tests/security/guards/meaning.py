@@ -184,4 +184,28 @@ MEANING: Final[tuple[Guard, ...]] = (
         "existing_violations::test_a_rule_that_sees_some_requests_to_scale_excuses_no_more",
         ("policy/subresources.py", "True"),
     ),
+    guard(
+        "I21", "a mapped address is the IPv4 host",
+        "image_references::test_an_address_in_the_form_of_another_protocol_is_the_same_host",
+        (_HOSTS, 'f"[{address}]"'),
+    ),
+    guard(
+        "I21", "a host that exempts is no name", "image_references::test_a_host_that_exempts_is_no_name",
+        (_GLOBS, "in_rest(below) and in_head(first)"),
+    ),
+    guard(
+        "I21", "a host in capitals exempts no name of the default registry",
+        "image_references::test_a_host_that_exempts_is_no_name",
+        (_GLOBS, "return dict.fromkeys(_certain(normal))", "return [i for f in _forms(pattern) for i in _certain(f)]"),
+    ),
+    guard(
+        "I21", "an expression sees every name of Docker Hub",
+        "image_references::test_an_expression_sees_official_images_by_each_name_as_written",
+        (_GLOBS, "for host in HUB_NAMES[:2] if is_hub else", "for host in"),
+    ),
+    guard(
+        "I21", "an expression sees tags beside digests",
+        "image_references::test_a_digest_does_not_hide_a_tag_from_an_expression",
+        (_GLOBS, 'dict.fromkeys((f"{tag}{digest}", digest or tag, tag or digest))', '(f"{tag}{digest}",)'),
+    ),
 )  # fmt: skip
