@@ -208,4 +208,14 @@ MEANING: Final[tuple[Guard, ...]] = (
         "image_references::test_a_digest_does_not_hide_a_tag_from_an_expression",
         (_GLOBS, 'dict.fromkeys((f"{tag}{digest}", digest or tag, tag or digest))', '(f"{tag}{digest}",)'),
     ),
+    guard(
+        "I19", "an open stream asks for the rights again",
+        "tests/unit/ui/access/test_login.py::test_an_open_stream_of_events_follows_the_rights",
+        ("ui/access/viewer.py", "True"),
+    ),
+    guard(
+        "I19", "no cache keeps what a user sees",
+        "tests/unit/ui/server/test_app.py::test_what_a_user_sees_is_kept_by_no_cache",
+        ("ui/server/security.py", '    "Cache-Control": "no-store",\n', ""),
+    ),
 )  # fmt: skip
