@@ -218,4 +218,8 @@ MEANING: Final[tuple[Guard, ...]] = (
         "tests/unit/ui/server/test_app.py::test_what_a_user_sees_is_kept_by_no_cache",
         ("ui/server/security.py", '    "Cache-Control": "no-store",\n', ""),
     ),
+    guard(
+        "I20", "many keys are charged", "all_of_many::test_many_keys_are_charged",
+        ("lang/pattern/checks.py",),
+    ),
 )  # fmt: skip
