@@ -11,6 +11,7 @@ from pyverno.engine.request import Request
 from pyverno.engine.result import Status
 from pyverno.kube.json import JSONObject
 from pyverno.kube.resource import Resource
+from pyverno.lang.runtime import Budget
 from tests.security.asking import POD, ask, compiled, only, policy
 
 _KEYS = ("corp/a", "corp/b", "corp/c", "other")
@@ -86,6 +87,41 @@ validate:
     harmless = dict.fromkeys(annotations, "localhost/x")
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "team", "annotations": harmless}}
     assert Status.PASS == only(ask(policy(body, on="Pod"), pod | {"spec": {"containers": []}}))[0]
+
+
+@pytest.mark.parametrize("key", ["(corp/a)", "X(corp/a)", "=(corp/none)", "<(corp/a)", "^(corp/a)", "+(corp/a)"])
+def test_a_key_of_an_object_is_no_anchor(key: str) -> None:
+    """A name that looks like an anchor is judged as a name: it neither hides its value nor breaks the rule."""
+    rule = (
+        "validate:\n  failureAction: Enforce\n  message: m\n  pattern:\n    metadata:\n      annotations:\n"
+        "        '*': good"
+    )
+    for value, wanted in (("bad", Status.FAIL), ("good", Status.PASS)):
+        document: JSONObject = {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "x", "namespace": "team", "annotations": {"corp/a": "good", key: value}},
+        }
+        assert wanted is only(ask(policy(rule), document))[0]
+
+
+@pytest.mark.parametrize("anchor", ["{}", "X({})", "({})", "<({})"])
+def test_many_keys_are_charged(anchor: str) -> None:
+    """A request may hold a hundred thousand annotations: they cost steps, and one rule does not judge them for ever."""
+    key = anchor.format("corp/*")
+    rule = (
+        "validate:\n  failureAction: Enforce\n  message: m\n  pattern:\n    metadata:\n      annotations:\n"
+        f"        '{key}': good"
+    )
+    annotations: JSONObject = {f"corp/{index}": "good" for index in range(3000)}
+    document: JSONObject = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "x", "namespace": "team", "annotations": annotations},
+    }
+    assert Status.ERROR is only(ask(policy(rule), document, budget=Budget(steps=2000)))[0]
+    wanted = Status.FAIL if anchor == "X({})" else Status.PASS
+    assert wanted is only(ask(policy(rule), document))[0]
 
 
 _LIBRARY = Path(__file__).parents[2] / "policies" / "cel"

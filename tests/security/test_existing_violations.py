@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from pyverno.engine.request import Operation, User
 from pyverno.engine.result import Status
 from pyverno.kube.json import JSONObject
-from tests.security.asking import CONFIG_MAP, POD, ask, policy
+from tests.security.asking import CONFIG_MAP, POD, ask, only, policy
 from tests.support.webhookserver import make_certificate
 
 _NEW: JSONObject = {**CONFIG_MAP, "data": {"a": "2"}}
@@ -131,3 +131,42 @@ def test_a_rule_that_judges_the_subresource_excuses_as_before() -> None:
     rule = _REPLICAS["pattern"]
     many = _deployment(50)
     assert Status.SKIP is _update(rule, old=many, new=_deployment(60), on="Deployment, Deployment/scale")
+
+
+_MISSED = (
+    "Deployment, HorizontalPodAutoscaler",
+    "Deployment, ScaledObject",
+    "Deployment, Scale",
+    "Deployment, StatefulSet/scale",
+    "Deployment, StatefulSet, Deployment/scale",
+    "Deployment, apps/v1/Deployment/scale",
+)
+"""Kinds that sound like the subresource, or are not its request for every kind that the rule matches."""
+
+
+@pytest.mark.parametrize("kinds", _MISSED)
+def test_a_kind_that_sounds_like_scale_is_not_scale(kinds: str) -> None:
+    """Only a rule that matches the `scale` of every kind whose objects it matches saw what they wrote."""
+    assert Status.FAIL is _update(_REPLICAS["pattern"], old=_deployment(50), new=_deployment(60), on=kinds)
+
+
+_BOTH = "- resources: {kinds: [Deployment, Deployment/scale]}"
+_NARROWER = {
+    "excluded": f"{_BOTH}\n    exclude:\n      any:\n      - resources: {{kinds: [Deployment/scale], names: [w*]}}",
+    "named": "- resources: {kinds: [Deployment]}\n      - resources: {kinds: [Deployment/scale], names: [other]}",
+    "labelled": "- resources: {kinds: [Deployment, Deployment/scale], selector: {matchLabels: {a: b}}}",
+    "operations": (
+        "- resources: {kinds: [Deployment]}\n      - resources: {kinds: [Deployment/scale], operations: [CREATE]}"
+    ),
+    "wide": "- resources: {kinds: [Deployment]}\n      - resources: {kinds: ['*/scale']}",
+}
+
+
+@pytest.mark.parametrize("scope", _NARROWER)
+def test_a_rule_that_sees_some_requests_to_scale_excuses_no_more(scope: str) -> None:
+    """Names, labels, operations and exclusions that part an object from its `scale` leave requests unseen."""
+    text = policy(_REPLICAS["pattern"], spec="background: false")
+    text = text.replace("- resources:\n          kinds: [ConfigMap]", _NARROWER[scope])
+    old, new = _deployment(50, a="b"), _deployment(60, a="b")
+    found = only(ask(text, new, operation=Operation.UPDATE, old=old, user=_ALICE))[0]
+    assert (Status.SKIP if scope == "wide" else Status.FAIL) is found

@@ -281,6 +281,38 @@ def test_an_expression_that_selects_images_finds_every_spelling() -> None:
 
 
 @pytest.mark.parametrize("selector", ENFORCING)
+@pytest.mark.parametrize("image", ["[::ffff:a00:1]:5000/app", "[::FFFF:0a00:0001]:05000/app", "10.0.0.1:5000/app"])
+def test_an_address_in_the_form_of_another_protocol_is_the_same_host(selector: str, image: str) -> None:
+    """An IPv4 address that is written as one of IPv6 is dialled as IPv4, and certificates are valid for both."""
+    assert ENFORCING[selector]("10.0.0.1:5000/*", _pod(image))
+    assert not ENFORCING[selector]("10.0.0.1:5000/*", _pod("[::ffff:a00:2]:5000/app"))
+
+
+@pytest.mark.parametrize("start", ["docker.io/nginx:", "docker.io/library/nginx:", "index.docker.io/"])
+def test_an_expression_sees_official_images_by_each_name_as_written(start: str) -> None:
+    """`docker.io/nginx` and `docker.io/library/nginx` are one image, whichever of them an expression names."""
+    policy = _image_policy(matchImageReferences=[{"expression": f"ref.startsWith('{start}')"}])
+    tagged = [image for image in HUB if "@" not in image or ":1.27" in image]
+    assert [] == [image for image in tagged if _review([policy], _pod(image))[0].status is not Status.FAIL]
+
+
+def test_a_digest_does_not_hide_a_tag_from_an_expression() -> None:
+    """As for globs: the tag beside a digest is one that the author of the image chose."""
+    policy = _image_policy(matchImageReferences=[{"expression": "ref.endsWith(':v1')"}])
+    images = ("ghcr.io/org/app:v1", f"ghcr.io/org/app:v1@{DIGEST}", f"ghcr.io/org/app:v2@{DIGEST}")
+    assert [True, True, False] == [bool(_review([policy], _pod(image))[0].status is Status.FAIL) for image in images]
+
+
+@pytest.mark.parametrize("selector", EXEMPTING)
+def test_a_host_that_exempts_is_no_name(selector: str) -> None:
+    """An image that is called like a host, or lies in a folder called like one, is in another registry."""
+    pairs = (("ghcr.io/*", "ghcr.io"), ("localhost/*", "localhost"), ("Registry/*", "registry/app"))
+    assert [] == [image for pattern, image in pairs if EXEMPTING[selector](pattern, _pod(image))]
+    twins = (("Registry/*", "registry:443/app"), ("localhost/*", "localhost/app"), ("ghcr.io", "ghcr.io"))
+    assert [] == [image for pattern, image in twins if not EXEMPTING[selector](pattern, _pod(image))]
+
+
+@pytest.mark.parametrize("selector", ENFORCING)
 def test_a_selector_that_enforces_leaves_others_alone(selector: str) -> None:
     """Twins: what a glob does not name is not judged."""
     selects = ENFORCING[selector]

@@ -11,6 +11,7 @@ __all__ = ["MEANING"]
 _GLOBS, _HOSTS = "kube/imageref/globs.py", "kube/imageref/hosts.py"
 _EXTRACT, _COUNTING = "images/extract.py", "images/verification/counting.py"
 _UNIT: Final = "tests/unit/images/test_extract.py"
+_FAST: Final = "tests/unit/lang/pattern/fast/test_passcheck.py"
 
 MEANING: Final[tuple[Guard, ...]] = (
     guard(
@@ -151,5 +152,74 @@ MEANING: Final[tuple[Guard, ...]] = (
     guard(
         "I20", "a count of zero is all", "image_signers::test_a_count_of_zero_demands_all",
         ("images/verification/attestorsets.py", "count or len(entries)", "count or 1"),
+    ),
+    guard(
+        "I20", "a key of a resource is no anchor", "all_of_many::test_a_key_of_an_object_is_no_anchor",
+        ("lang/pattern/metadata.py", "[(name, parse_anchor(name)) for name in found]"),
+    ),
+    guard(
+        "I20", "a condition has wildcards", f"{_FAST}::test_a_condition_about_labels_has_wildcards",
+        ("lang/pattern/fast/passcheck.py", "element_check(self.pattern, float_numbers=self.floats)"),
+    ),
+    guard(
+        "I20", "scale is the subresource", "existing_violations::test_a_kind_that_sounds_like_scale_is_not_scale",
+        ("policy/subresources.py", "_fits(other, _SCALE) and _covers(other, kind)", '"scale" in other.kind.lower()'),
+    ),
+    guard(
+        "I20", "scale is that of each kind", "existing_violations::test_a_kind_that_sounds_like_scale_is_not_scale",
+        ("policy/subresources.py", " and _covers(other, kind)", ""),
+    ),
+    guard(
+        "I20", "scale is seen under the same restrictions",
+        "existing_violations::test_a_rule_that_sees_some_requests_to_scale_excuses_no_more",
+        ("policy/subresources.py", "if _restrictions(each) == _restrictions(block) and _judges_updates(each)", ""),
+    ),
+    guard(
+        "I20", "an exclusion of scale excuses nothing",
+        "existing_violations::test_a_rule_that_sees_some_requests_to_scale_excuses_no_more",
+        ("policy/subresources.py", "False"),
+    ),
+    guard(
+        "I20", "a Scale has no labels",
+        "existing_violations::test_a_rule_that_sees_some_requests_to_scale_excuses_no_more",
+        ("policy/subresources.py", "True"),
+    ),
+    guard(
+        "I21", "a mapped address is the IPv4 host",
+        "image_references::test_an_address_in_the_form_of_another_protocol_is_the_same_host",
+        (_HOSTS, 'f"[{address}]"'),
+    ),
+    guard(
+        "I21", "a host that exempts is no name", "image_references::test_a_host_that_exempts_is_no_name",
+        (_GLOBS, "in_rest(below) and in_head(first)"),
+    ),
+    guard(
+        "I21", "a host in capitals exempts no name of the default registry",
+        "image_references::test_a_host_that_exempts_is_no_name",
+        (_GLOBS, "return dict.fromkeys(_certain(normal))", "return [i for f in _forms(pattern) for i in _certain(f)]"),
+    ),
+    guard(
+        "I21", "an expression sees every name of Docker Hub",
+        "image_references::test_an_expression_sees_official_images_by_each_name_as_written",
+        (_GLOBS, "for host in HUB_NAMES[:2] if is_hub else", "for host in"),
+    ),
+    guard(
+        "I21", "an expression sees tags beside digests",
+        "image_references::test_a_digest_does_not_hide_a_tag_from_an_expression",
+        (_GLOBS, 'dict.fromkeys((f"{tag}{digest}", digest or tag, tag or digest))', '(f"{tag}{digest}",)'),
+    ),
+    guard(
+        "I19", "an open stream asks for the rights again",
+        "tests/unit/ui/access/test_login.py::test_an_open_stream_of_events_follows_the_rights",
+        ("ui/access/viewer.py", "True"),
+    ),
+    guard(
+        "I19", "no cache keeps what a user sees",
+        "tests/unit/ui/server/test_app.py::test_what_a_user_sees_is_kept_by_no_cache",
+        ("ui/server/security.py", '    "Cache-Control": "no-store",\n', ""),
+    ),
+    guard(
+        "I20", "many keys are charged", "all_of_many::test_many_keys_are_charged",
+        ("lang/pattern/checks.py",),
     ),
 )  # fmt: skip

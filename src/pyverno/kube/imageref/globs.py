@@ -15,7 +15,7 @@ from pyverno.kube.imageref.reference import ImageReference, parse_reference
 from pyverno.kube.names import MAX_NAME
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 
-__all__ = ["Selector", "exempting", "exempting_text", "selecting"]
+__all__ = ["Selector", "exempting", "exempting_text", "full_texts", "selecting"]
 
 Selector = Callable[[ImageReference], bool]
 _Test = Callable[[str], bool]
@@ -78,6 +78,23 @@ def exempting_text(pattern: str) -> Callable[[str], bool]:
 
 
 # ------------------------------------------------------------------------------------------------ spellings of an image
+
+
+def full_texts(reference: ImageReference) -> Iterator[str]:
+    """Yield the texts with a host that an expression may expect: with and without tag, digest and `library/`.
+
+    >>> list(full_texts(parse_reference("Nginx.Example.com/app:v1")))
+    ['nginx.example.com/app:v1']
+    >>> list(full_texts(parse_reference("library/nginx")))[:2]
+    ['docker.io/library/nginx:latest', 'docker.io/nginx:latest']
+    """
+    path, tag = reference.full_path, f":{reference.tag}" if reference.tag else ""
+    digest = f"@{reference.digest}" if reference.digest else ""
+    ends = dict.fromkeys((f"{tag}{digest}", digest or tag, tag or digest))
+    is_hub = is_docker_hub(reference.full_registry)
+    paths = (path, path.removeprefix("library/")) if is_hub and path.count("/") == 1 else (path,)
+    for host in HUB_NAMES[:2] if is_hub else (reference.full_registry,):
+        yield from (f"{host}/{each}{end}" for each in dict.fromkeys(paths) for end in ends)
 
 
 def _texts(reference: ImageReference, *, certain: bool) -> Iterable[str]:
@@ -161,7 +178,8 @@ def _is_host(text: str) -> bool:
 
 
 def _certain_forms(pattern: str) -> Iterable[str]:
-    return dict.fromkeys(each for form in _forms(pattern) for each in _certain(form))
+    *_, normal = _forms(pattern)
+    return dict.fromkeys(_certain(normal))
 
 
 def _certain(pattern: str) -> Iterator[str]:
@@ -183,8 +201,8 @@ def _bounded(pattern: str) -> _Test:
         in_rest, in_head = compile_wildcard(rest), _labels(head)
 
         def named(text: str) -> bool:
-            first, _, below = text.partition("/")
-            return in_rest(below) and in_head(first)
+            first, has_path, below = text.partition("/")
+            return bool(has_path) and in_rest(below) and in_head(first)  # guard: a host that exempts is no name
 
         return named
     start = head.rstrip("*")

@@ -41,10 +41,13 @@ def split_port(text: str) -> tuple[str, str]:
 def normal_host(text: str) -> str:
     """Return the one text for the host of a registry and its port.
 
-    A name without a dot keeps its port, or else it would read as the first part of a path.
+    A name without a dot keeps its port, or else it would read as the first part of a path. An IPv4 address in the form
+    of IPv6 is the same host.
 
     >>> normal_host("GHCR.IO:443"), normal_host("[0:0::1]:5000"), normal_host("Registry")
     ('ghcr.io', '[::1]:5000', 'registry:443')
+    >>> normal_host("[::ffff:a00:1]:5000")
+    '10.0.0.1:5000'
     """
     host, port = split_port(text.lower())  # guard: a host is written in lower case
     host = host.rstrip(".")
@@ -74,9 +77,11 @@ def _shortest(host: str) -> str:
     from ipaddress import IPv6Address
 
     try:
-        return f"[{IPv6Address(host[1:-1])}]"
+        address = IPv6Address(host[1:-1])
     except ValueError:
         return host
+    mapped = address.ipv4_mapped
+    return f"[{address}]" if mapped is None else str(mapped)  # guard: a mapped address is the IPv4 host
 
 
 def _without_zeros(port: str) -> str:

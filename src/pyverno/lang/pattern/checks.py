@@ -16,7 +16,7 @@ from pyverno.kube.names import MAX_NAME
 from pyverno.lang.pattern.anchors import Anchor, Modifier, has_anchor_keys, parse_anchor
 from pyverno.lang.pattern.leaf import Leaf, compile_leaf
 from pyverno.lang.pattern.literal import Literal
-from pyverno.lang.pattern.metadata import TAGS, KeyResolver, compile_key, find_tag, text_entries
+from pyverno.lang.pattern.metadata import TAGS, KeyResolver, ResolvedKey, compile_key, find_tag, text_entries
 from pyverno.lang.pattern.outcome import Cause, Path, Problem, go_type, path_text
 from pyverno.lang.pattern.steps import (
     STEPS,
@@ -31,7 +31,7 @@ from pyverno.lang.pattern.steps import (
     presence_step,
 )
 
-__all__ = ["Observer", "compile_labels", "compile_scalar", "element_check"]
+__all__ = ["Observer", "compile_labels", "compile_metadata", "compile_scalar", "element_check"]
 
 
 _MAX_SKIPS = 100
@@ -163,6 +163,11 @@ def compile_labels(pattern: JSONObject, *, float_numbers: bool) -> Element:
     return _labels(pattern, _Build(float_numbers))
 
 
+def compile_metadata(pattern: JSONObject, *, float_numbers: bool) -> Element:
+    """Compile the pattern of the value of `metadata`, whose labels and annotations may have wildcard keys."""
+    return _metadata_map(pattern, _Build(float_numbers))
+
+
 def _labels(pattern: JSONObject, build: _Build) -> Element:
     texts = text_entries(pattern)
     keyed: list[tuple[KeyResolver, Leaf, Element, str]] = []
@@ -181,21 +186,44 @@ def _labels(pattern: JSONObject, build: _Build) -> Element:
         entries = (
             _entry_of(key, anchor, text, element, build)
             for resolve, holds, element, text in keyed
-            for key, anchor in _meant(resolve(labels), labels, holds)
+            for key, anchor in _meant(resolve(labels), labels, holds, shows_all=build.observer is not None)
         )
         return _plan((*fixed, *entries))
 
-    return Element(_dynamic_map_check(plan_for), has_anchors=plan_for({}).has_anchors)
+    follow = _dynamic_map_check(plan_for)
+
+    def check(value: JSON, path: Path, ledger: Ledger) -> Problem | None:
+        if isinstance(value, dict) and len(value) >= STRIDE:
+            ledger.meter.charge_steps(len(keyed) * len(value))  # guard: many keys are charged
+        return follow(value, path, ledger)
+
+    return Element(check, has_anchors=plan_for({}).has_anchors)
 
 
-def _meant(keys: Sequence[str], labels: JSONObject, holds: Leaf) -> Sequence[tuple[str, Anchor | None]]:
-    """Return the keys that are judged: all, but of a condition one that holds, so that another key hides nothing."""
-    anchored = [(key, parse_anchor(key)) for key in keys]
+def _meant(
+    anchored: Sequence[ResolvedKey], labels: JSONObject, holds: Leaf, *, shows_all: bool
+) -> Sequence[ResolvedKey]:
+    """Return the keys that decide, in order: an object may have a hundred thousand, and most say the same.
+
+    Of a condition that is one that holds, so that another key hides nothing; of a key that must not be there the first,
+    and of all others the first that holds and the first that does not.
+    """
     modifier = anchored[0][1].modifier if anchored[0][1] is not None else None
-    if len(keys) == 1 or modifier not in (Modifier.CONDITION, Modifier.GLOBAL):
+    is_condition = modifier in (Modifier.CONDITION, Modifier.GLOBAL)
+    if len(anchored) == 1 or (shows_all and not is_condition):
         return anchored
-    met = (each for each in anchored if each[1] is not None and holds(labels[each[1].key]))
-    return [next(met, anchored[0])]  # guard: a condition holds by any of its keys
+    if modifier in (Modifier.NEGATION, Modifier.EXISTENCE):
+        return anchored[:1]
+    met = next((each for each in anchored if holds(labels[_name(each)])), None)
+    if is_condition:
+        return [met or anchored[0]]  # guard: a condition holds by any of its keys
+    missed = next((each for each in anchored if not holds(labels[_name(each)])), None)
+    return [each for each in (met, missed) if each is not None]
+
+
+def _name(resolved: ResolvedKey) -> str:
+    key, anchor = resolved
+    return key if anchor is None else anchor.key
 
 
 def _plan(entries: Iterable[_Entry]) -> _Plan:

@@ -7,7 +7,7 @@ use: most policies of a cluster never need the exact closures, which take more m
 
 from __future__ import annotations
 
-from pyverno.errors import ExpressionError
+from pyverno.errors import BudgetExceededError, ExpressionError
 from pyverno.kube.json import JSON
 from pyverno.kube.meter import UNMETERED, Meter
 from pyverno.lang.pattern.checks import Observer, element_check
@@ -62,8 +62,11 @@ class Pattern:
         '/spec/hostPID/'
         """
         if self.failing_path is None:
-            if self.passes is not None and self.passes(resource) is True:
-                return _PASS
+            try:
+                if self.passes is not None and self.passes(resource) is True:
+                    return _PASS
+            except BudgetExceededError:  # what must be charged is for the exact tier
+                return self.match(resource, meter)
         else:
             try:
                 path = self.failing_path(resource)

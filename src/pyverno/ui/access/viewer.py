@@ -9,12 +9,13 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Final, Protocol
 
+from pyverno.errors import HostError
 from pyverno.ui.access.access import Access
 from pyverno.ui.access.identity import AccessDeniedError, Identity
 from pyverno.ui.store.scope import Scope
 from pyverno.value import dataclass
 
-__all__ = ["VIEWER", "Rights", "Viewer", "check", "may"]
+__all__ = ["VIEWER", "Rights", "Viewer", "check", "may", "sees_everything"]
 
 
 class Rights(Protocol):
@@ -56,3 +57,14 @@ async def check(access: Access, viewer: Viewer | None = None) -> None:
         if access.is_to_secrets:
             raise AccessDeniedError("a Secret is not shown, nor explained, on these pages")
         raise AccessDeniedError(f"you may not {access}: ask the administrators of the cluster for this right")
+
+
+async def sees_everything() -> bool:
+    """Return whether the viewer may see all results now; a connection may be open for longer than the rights hold."""
+    viewer = VIEWER.get()
+    if viewer is None:
+        return True
+    try:
+        return await viewer.rights.scope(viewer.identity) is None  # guard: an open stream asks for the rights again
+    except HostError:
+        return False

@@ -15,6 +15,7 @@ from pyverno.kube.yaml.documents import load_documents
 from pyverno.threads import in_thread
 from pyverno.ui.access.clients import client_of
 from pyverno.ui.access.login import is_admitted, is_logged_in, known_user
+from pyverno.ui.access.viewer import sees_everything
 from pyverno.ui.live import LiveUpdates
 from pyverno.ui.server.bodies import read_object
 from pyverno.ui.server.errors import errors_as_json
@@ -22,7 +23,6 @@ from pyverno.ui.server.logo import Logo
 from pyverno.ui.server.namespaces import NamespaceSelector, visible
 from pyverno.ui.server.security import add_headers, known_hosts, own_requests
 from pyverno.ui.server.serving import Limits, bounded_bodies, sent_in_time
-from pyverno.ui.store.scope import SCOPE
 from pyverno.ui.views import View, read_views
 from pyverno.version import __version__
 
@@ -182,7 +182,7 @@ class _OwnRoutes:
         async with self._live.listen(client) as queue:
             try:
                 await response.prepare(request)
-                await self._send_updates(response, queue, shows_counts=SCOPE.get() is None)
+                await self._send_updates(response, queue)
             except ConnectionResetError:
                 pass  # the page was closed
             except TimeoutError:
@@ -190,9 +190,7 @@ class _OwnRoutes:
                     request.transport.abort()
         return response
 
-    async def _send_updates(
-        self, response: web.StreamResponse, queue: asyncio.Queue[JSONObject], *, shows_counts: bool
-    ) -> None:
+    async def _send_updates(self, response: web.StreamResponse, queue: asyncio.Queue[JSONObject]) -> None:
         async def write(text: bytes) -> None:
             async with asyncio.timeout(self._live.write_seconds):
                 await response.write(text)
@@ -210,7 +208,7 @@ class _OwnRoutes:
                 await write(b": still here\n\n")
                 continue
             # counts are those of all namespaces
-            data = orjson.dumps(message if shows_counts else {**message, "changes": {}})
+            data = orjson.dumps(message if await sees_everything() else {**message, "changes": {}})
             await write(b"id: %d\nevent: results\ndata: %b\n\n" % (message["number"], data))
 
 

@@ -33,7 +33,9 @@ HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "X-Frame-Options": "DENY",
+    "Cache-Control": "no-store",
 }
+"""Headers of every answer that does not set them itself: no cache keeps what one user sees for another."""
 _SAFE_METHODS: Final = ("GET", "HEAD", "OPTIONS")
 
 LOOPBACK_NAMES: Final = frozenset({"localhost", "127.0.0.1", "::1"})

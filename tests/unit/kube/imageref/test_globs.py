@@ -52,7 +52,11 @@ CASES = [
     ("localhost*", "localhost.example.com/a", True, False),
     ("my.app*", "my.app:1", True, True),
     ("Registry/*", "registry:443/a", True, True),
-    ("Registry/*", "registry/a", True, True),
+    ("Registry/*", "registry/a", True, False),
+    ("ghcr.io/*", "ghcr.io", False, False),
+    ("localhost/*", "localhost", False, False),
+    ("10.0.0.1:5000/*", "[::ffff:a00:1]:5000/a", True, True),
+    ("[::FFFF:10.0.0.1]:5000/*", "10.0.0.1:5000/a", True, True),
 ]
 """A glob and an image, whether it is selected, and whether it is exempt."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -17,7 +18,8 @@ from aiohttp.test_utils import make_mocked_request
 from pyverno.cli.ui.access import LoginOptions, build_login
 from pyverno.cli.ui.run import UiOptions, serving
 from pyverno.cluster.client import Client
-from pyverno.errors import UsageError
+from pyverno.errors import HostError, UsageError
+from pyverno.ui.access.access import Access
 from pyverno.ui.access.identity import Admission, Identity
 from pyverno.ui.access.login import admit
 from pyverno.ui.access.sessions import Sessions
@@ -123,6 +125,45 @@ def test_an_open_stream_of_events_ends_with_its_session(tmp_path: Path, ends: st
             return first
 
     assert b": connected\n" == asyncio.run(play())
+
+
+class _Revoking:
+    """Rights of a user who sees everything until they are revoked, or nobody decides."""
+
+    def __init__(self) -> None:
+        self.scopes: list[frozenset[str] | None] = [None, None, frozenset()]
+
+    async def scope(self, _: Identity) -> frozenset[str] | None:
+        if not self.scopes:
+            raise HostError("no answer")
+        return self.scopes.pop(0)
+
+    async def may(self, _: Identity, __: Access) -> bool:
+        return False
+
+
+def test_an_open_stream_of_events_follows_the_rights(tmp_path: Path) -> None:
+    """Counts are those of all namespaces: a page that was left open shows them no longer than the rights hold."""
+
+    async def play() -> list[object]:
+        sessions, opened = Sessions(path="", is_secure=False), web.Response()
+        sessions.open(opened, Identity("ann"))
+        cookies = {name: morsel.value for name, morsel in opened.cookies.items()}
+        live, found = LiveUpdates(), []
+        async with (
+            serve_ui(tmp_path, live=live, admission=admit(sessions, Admission(), _Revoking())) as ui,
+            ui.session.get(f"{ui.url}/api/v1/events", cookies=cookies) as response,
+        ):
+            assert b": connected\n" == await response.content.readline()
+            for _ in range(3):
+                live.publish_counts({"fail": 1})
+                async with asyncio.timeout(30):
+                    while not (line := await response.content.readline()).startswith(b"data: "):
+                        pass
+                found.append(json.loads(line.removeprefix(b"data: "))["changes"])
+        return found
+
+    assert [{"fail": 1}, {}, {}] == asyncio.run(play())
 
 
 def _as_header(cookies: Mapping[str, str]) -> str:

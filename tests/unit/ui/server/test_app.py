@@ -145,6 +145,20 @@ def test_what_the_page_names_is_kept_for_good(tmp_path: Path) -> None:
     assert ["no-cache", *["public, max-age=31536000, immutable"] * 3] == asyncio.run(play())
 
 
+def test_what_a_user_sees_is_kept_by_no_cache(tmp_path: Path) -> None:
+    """A cache between, or a browser that several persons use, would show it to others, and after the logout."""
+
+    async def play() -> set[str]:
+        found = set()
+        async with serve_ui(tmp_path) as ui:
+            for path in ("results", "summary", "export?format=csv", "config", "no-such-page"):
+                async with ui.session.get(f"{ui.url}/api/v1/{path}") as response:
+                    found.add(response.headers["Cache-Control"])
+        return found
+
+    assert {"no-store"} == asyncio.run(play())
+
+
 def test_files_outside_of_the_folder_do_not_exist(tmp_path: Path) -> None:
     """Encoded and relative paths do not leave the folder."""
 

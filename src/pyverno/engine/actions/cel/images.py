@@ -19,7 +19,7 @@ from pyverno.engine.result import CelDetail, Status, Verdict
 from pyverno.engine.rule import Exemption, Run
 from pyverno.errors import EvaluationError, PyvernoError, ValueSyntaxError
 from pyverno.images import IMAGE_VOLUMES, FoundImages, ImageInfo, list_images, parse_image_at
-from pyverno.kube.imageref.globs import Selector
+from pyverno.kube.imageref.globs import Selector, full_texts
 from pyverno.kube.json import JSONObject
 from pyverno.lang.cel import Program
 from pyverno.lang.cel.values import Value
@@ -142,9 +142,9 @@ class ImageSelection:
             return True
         if each.program is None:
             return False
-        names = dict.fromkeys((text, info.reference, info.parsed.normal))  # guard: an expression sees the normal form
+        texts = (text, info.reference, *full_texts(info.parsed))  # guard: an expression sees the normal form
         # an expression sees one spelling at a time, and any of them that it selects is enough
-        return any(session.with_bindings({"ref": name}).evaluate(each.program) is True for name in names)
+        return any(session.with_bindings({"ref": name}).evaluate(each.program) is True for name in dict.fromkeys(texts))
 
 
 @dataclass(frozen=True, slots=True)

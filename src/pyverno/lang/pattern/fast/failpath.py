@@ -209,10 +209,8 @@ def _labels(pattern: JSONObject, floats: bool) -> Callable[[JSONObject], str | N
     def failing_key(labels: JSONObject) -> str | None:
         failing: list[tuple[str, str]] = []
         for anchor, resolve, leaf in entries:
-            for text in (str(anchor),) if resolve is None else resolve(labels):
-                resolved = parse_anchor(text)
-                if resolved is None:
-                    raise ValueError("a key of the resource breaks the anchor")
+            for text, found in ((str(anchor), anchor),) if resolve is None else resolve(labels):
+                resolved = found or anchor
                 if resolved.key in labels and not leaf(labels[resolved.key]):
                     failing.append((text, resolved.key))
         return min(failing)[1] if failing else None

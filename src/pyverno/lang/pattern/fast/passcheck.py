@@ -18,7 +18,7 @@ from pyverno.kube.meter import FREE_OF_CHARGE
 from pyverno.kube.wildcard import compile_wildcard, has_wildcard
 from pyverno.lang.codegen import Source
 from pyverno.lang.pattern.anchors import GO_SPACE, Anchor, Modifier, parse_anchor
-from pyverno.lang.pattern.checks import compile_labels, compile_scalar, element_check
+from pyverno.lang.pattern.checks import compile_labels, compile_metadata, compile_scalar, element_check
 from pyverno.lang.pattern.leaf import Leaf, as_float, compile_leaf, integer_range, literal_texts
 from pyverno.lang.pattern.metadata import TAGS, compile_key, find_tag, text_entries
 from pyverno.lang.pattern.steps import Ledger
@@ -102,6 +102,8 @@ class _Node(NamedTuple):
             return compile_one(self.pattern, float_numbers=self.floats)
         if self.is_labels and isinstance(self.pattern, dict):
             check = compile_labels(self.pattern, float_numbers=self.floats).check
+        elif self.is_metadata and isinstance(self.pattern, dict):
+            check = compile_metadata(self.pattern, float_numbers=self.floats).check  # guard: a condition has wildcards
         else:
             check = element_check(self.pattern, float_numbers=self.floats)
         return lambda value: check(value, (), Ledger(FREE_OF_CHARGE)) is None

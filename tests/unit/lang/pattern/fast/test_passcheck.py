@@ -125,3 +125,15 @@ def test_no_text_of_a_policy_becomes_source(text: str) -> None:
     assert single is not None
     assert single({"k": {text: "v"}}) is True
     assert single({"k": {"other": "v"}}) is False
+
+
+@pytest.mark.parametrize("labels", [{"a/1": "ok"}, {"a/1": "bad"}, {"a/1": "ok", "a/2": "bad"}, {}], ids=str)
+@pytest.mark.parametrize("anchor", ["{}", "=({})", "X({})", "({})", "<({})"])
+def test_a_condition_about_labels_has_wildcards(labels: JSON, anchor: str) -> None:
+    """The wildcard keys of a condition on `metadata` are those of the exact tier, whatever else the list holds."""
+    condition: JSON = {"metadata": {"labels": labels}, "size": 2}
+    pattern = compile_pattern({"items": [{"(metadata)": {"labels": {anchor.format("a/*"): "ok"}}, "size": 1}]})
+    decoys: list[JSON] = [{"metadata": {"labels": {key: "ok"}}, "size": 1} for key in ("a/*", "a/1", "b")]
+    assert pattern.passes is not None
+    for resource in ({"items": [condition, decoy]} for decoy in decoys):
+        assert pattern.passes(resource) is not True or pattern.match(resource).status == "pass"
