@@ -284,6 +284,15 @@ _LEFT_OUT = {
         {".pyverno.yaml": "apply: {exclude: [pods]}", "good.yaml": documents.GOOD.replace("good", "other")},
         "left out 1 folder: 1 by --exclude",
     ),
+    "leading dot": (
+        ("apply", "policy.yaml", "--resource", "."),
+        {
+            ".pyverno.yaml": "apply: {exclude: [pods]}",
+            "good.yaml": documents.GOOD.replace("good", "other"),
+            ".bad.yaml": documents.BAD,
+        },
+        "left out 1 file and 1 folder: 1 by a leading dot, 1 by --exclude",
+    ),
     "suppression": (
         _APPLY,
         {"pods/bad.yaml": "# pyverno: ignore[no-latest] mine\n" + documents.BAD},
