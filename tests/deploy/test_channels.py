@@ -82,6 +82,35 @@ def test_the_action_writes_a_file_for_code_scanning(tmp_path: Path) -> None:
     assert "2.1.0" == json.loads((tmp_path / "found.sarif").read_text())["version"]
 
 
+@pytest.mark.parametrize("output", ["found.sarif", "./found.sarif", "linked/found.sarif", ""])
+def test_the_action_writes_through_no_link_of_the_tree(tmp_path: Path, output: str) -> None:
+    """The pull request may hold links in the places where the action writes."""
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/file").write_text("mine")
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "pod.yaml").write_text(POD % "true")
+    for name in ("found.sarif", "found.sarif.summary", "pyverno.sarif", "pyverno.sarif.summary"):
+        (folder / name).symlink_to("../outside/file")
+    (folder / "linked").symlink_to("../outside")
+    given = {"format": "sarif", "upload-sarif": "true", "output": output}
+    code, log, outputs, _ = run_action(folder, policies=BASELINE, resources="pod.yaml", **given)
+    assert (2, {}) == (code, outputs)
+    assert log.startswith("::error::output: the checked out tree has a link")
+    assert [("file", "mine")] == [(each.name, each.read_text()) for each in (tmp_path / "outside").iterdir()]
+
+
+def test_the_summary_of_the_action_goes_through_no_link(tmp_path: Path) -> None:
+    """It is made in the runner's temporary folder, not beside the results."""
+    (tmp_path / "mine").write_text("mine")
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    (folder / "pod.yaml").write_text(POD % "true")
+    (folder / "found.sarif.summary").symlink_to("../mine")
+    code, *_ = run_action(folder, policies=BASELINE, resources="pod.yaml", format="sarif", output="found.sarif")
+    assert (1, "mine") == (code, (tmp_path / "mine").read_text())
+
+
 def test_the_action_uploads_results_only_of_the_format_for_it(tmp_path: Path) -> None:
     """The upload takes the file that the step before names; another format ends with what to set."""
     (tmp_path / "pod.yaml").write_text(POD % "true")

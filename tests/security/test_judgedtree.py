@@ -23,6 +23,8 @@ from pyverno.cli.root import COMMANDS, run
 from pyverno.cluster.access import load_kubeconfig
 from pyverno.engine.imagesource import ImageAccess
 from pyverno.errors import UsageError
+from pyverno.kube.yaml.documents import load_documents
+from pyverno.offline.adoption.changes import changes_since
 from pyverno.registry.credentialhelpers import CredentialHelpers
 from pyverno.registry.dockerconfig import DockerConfig
 from tests.support import documents
@@ -189,6 +191,52 @@ def test_a_found_file_is_no_link_out(folder: Path) -> None:
     assert ["quiet"] == [each.key for each in settings_for([])]
 
 
+@pytest.mark.parametrize("words", [["--config", ""], ["--config="], ["--config-revision", ""], ["--config-revision="]])
+@pytest.mark.parametrize("command", ["apply", "lint", "test"])
+def test_an_empty_variable_selects_no_configuration(
+    folder: Path, capsys: pytest.CaptureFixture[str], command: str, words: list[str]
+) -> None:
+    """`--config-revision "$BASE"` without a base would take the file that the pull request brings."""
+    (folder / ".pyverno.yaml").write_text('apply: {exclude: ["pods/bad.yaml"]}\n')
+    given = {"apply": ["policy.yaml", "--resource", "pods"], "lint": ["policy.yaml"], "test": ["."]}[command]
+    assert 0 != run([command, *given, *words])
+    captured = capsys.readouterr()
+    assert f"`{words[0].rstrip('=')}` has an empty value" in captured.err
+    assert "" == captured.out
+
+
+@pytest.mark.parametrize("value", ["[" * 20_000, "{a=" * 20_000])
+def test_a_configuration_is_not_nested_without_end(folder: Path, value: str) -> None:
+    """Python's reader of TOML has no limit of its own."""
+    (folder / "pyproject.toml").write_text(f"[tool.pyverno]\nlint = {value}\n")
+    with pytest.raises(UsageError, match="values are nested too deeply"):
+        settings_for([])
+
+
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_a_new_link_to_an_old_file_is_a_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_folder: bool
+) -> None:
+    """A link brings what was an example, and left out, among the manifests; an old link is no change."""
+    monkeypatch.chdir(tmp_path)
+    git = ("git", "-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false")
+    (tmp_path / "examples").mkdir()
+    (tmp_path / "pods").mkdir()
+    (tmp_path / "examples/bad.yaml").write_text(documents.BAD)
+    (tmp_path / "pods/old.yaml").symlink_to("../examples/bad.yaml")
+    (tmp_path / "pods/other.yaml").symlink_to("old.yaml")
+    for words in (("init", "-q"), ("add", "."), ("commit", "-qm", "base")):
+        subprocess.run([*git, *words], check=True, capture_output=True)
+    new = "pods/new/bad.yaml" if is_folder else "pods/new.yaml"
+    link = tmp_path / ("pods/new" if is_folder else new)
+    link.symlink_to("../examples" if is_folder else "old.yaml")
+    with changes_since("HEAD") as changes:
+        for name, expected in ((new, True), ("pods/old.yaml", False), ("pods/other.yaml", False)):
+            [document] = load_documents((tmp_path / name).read_text(), file=name)
+            assert (name, expected) == (name, changes.is_changed(document))
+            assert (name, expected) == (name, changes.names(name))
+
+
 @pytest.mark.parametrize("name", ["--config=evil.yaml", "--config-revision=HEAD"])
 def test_words_after_two_hyphens_are_names_of_files(
     folder: Path, capsys: pytest.CaptureFixture[str], name: str
@@ -235,6 +283,15 @@ _LEFT_OUT = {
         ("apply", "policy.yaml", "--resource", "."),
         {".pyverno.yaml": "apply: {exclude: [pods]}", "good.yaml": documents.GOOD.replace("good", "other")},
         "left out 1 folder: 1 by --exclude",
+    ),
+    "leading dot": (
+        ("apply", "policy.yaml", "--resource", "."),
+        {
+            ".pyverno.yaml": "apply: {exclude: [pods]}",
+            "good.yaml": documents.GOOD.replace("good", "other"),
+            ".bad.yaml": documents.BAD,
+        },
+        "left out 1 file and 1 folder: 1 by a leading dot, 1 by --exclude",
     ),
     "suppression": (
         _APPLY,

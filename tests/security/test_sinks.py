@@ -14,6 +14,9 @@ from typing import Final
 import pytest
 
 import pyverno
+from pyverno.cli.apply.options import FORMATS as APPLY_FORMATS
+from pyverno.cli.lint.command import FORMATS as LINT_FORMATS
+from pyverno.cli.root import run
 from pyverno.errors import UsageError
 from pyverno.kube.yaml.documents import load_documents
 from pyverno.kube.yaml.writer import dump_yaml
@@ -34,6 +37,7 @@ from pyverno.sinks.runners import (
 from pyverno.sinks.terminal import PALETTE, terminal_text
 from pyverno.telemetry.logs import JsonFormatter, TextFormatter
 from tests.security.strangers.hostilenames import HOSTILE, commands_of_runners, controls
+from tests.support import documents
 
 SOURCE: Final = Path(pyverno.__file__).parent
 
@@ -315,3 +319,27 @@ def test_no_other_module_encodes_for_a_sink() -> None:
     texts = {module: text for module, text in _texts() if not module.startswith("sinks/")}
     parts = ("from html import escape", "import html\n", *_ENCODERS)
     assert [] == [(module, part) for module, text in texts.items() for part in parts if part in text]
+
+
+@pytest.mark.parametrize(
+    ("command", "form"),
+    [*(("apply", each) for each in APPLY_FORMATS if each), *(("lint", each) for each in LINT_FORMATS if each)],
+)
+def test_a_file_name_that_is_no_text_ends_no_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], command: str, form: str
+) -> None:
+    """Git carries names that are not UTF-8; one of them would take all other findings out of a report."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "files").mkdir()
+    wrong = documents.LATEST.replace("rules:", "rulez:")
+    (tmp_path / "files/a.yaml").write_text(documents.BAD if command == "apply" else wrong)
+    try:
+        Path(os.fsdecode(b"files/\xe9.yaml")).write_text((tmp_path / "files/a.yaml").read_text())
+    except OSError:
+        pytest.skip("this file system has no such names")
+    (tmp_path / "policy.yaml").write_text(documents.LATEST)
+    words = {"apply": ["policy.yaml", "--resource", "files"], "lint": ["files"]}[command]
+    run([command, *words, "--format", form])
+    captured = capsys.readouterr()
+    assert "internal error" not in captured.err
+    assert "" != captured.out

@@ -92,7 +92,7 @@ def find_yaml(folder: Path, *, recursive: bool = True, skipped: list[Skipped] | 
     links = FollowedLinks(folder)
 
     def search(below: Path) -> Iterator[Path]:
-        for entry in list_folder(below, folder):
+        for entry in list_folder(below, folder)[0]:
             is_folder = entry.is_dir()
             if not (recursive if is_folder else entry.suffix in SUFFIXES) or links.leave_out(entry, skipped):
                 continue

@@ -14,6 +14,7 @@ from pyverno.value import dataclass
 __all__ = [
     "COMMAND_FILE",
     "HELM_TEMPLATES",
+    "LEADING_DOT",
     "LEFT_OUT_FILE",
     "LEFT_OUT_FOLDER",
     "MAX_FOLDER_DEPTH",
@@ -33,6 +34,9 @@ HELM_TEMPLATES = "Helm templates"
 
 COMMAND_FILE = "a file of the command line"
 """The note for test suites, values files and other files that belong beside policies."""
+
+LEADING_DOT = "a leading dot"
+"""What leaves out files and folders that other tools apply all the same."""
 
 LEFT_OUT_FILE = "left out"
 LEFT_OUT_FOLDER = "a folder that is left out"
@@ -71,8 +75,8 @@ class FolderRules:
     skips_foreign: bool = True
 
 
-def list_folder(folder: Path, root: Path) -> list[Path]:
-    """Return the entries of a folder below `root` in order of name, without those that start with a dot.
+def list_folder(folder: Path, root: Path) -> tuple[list[Path], list[Path]]:
+    """Return the entries of a folder below `root` in order of name: the others, and those that start with a dot.
 
     Raises UsageError for a folder that cannot be read, or is too deep.
     """
@@ -82,7 +86,8 @@ def list_folder(folder: Path, root: Path) -> list[Path]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise UsageError(f"cannot read folder `{folder}`: {reason}", file=str(folder)) from error
-    return [entry for entry in entries if not entry.name.startswith(".")]
+    dotted = [entry for entry in entries if entry.name.startswith(".")]
+    return [entry for entry in entries if not entry.name.startswith(".")], dotted
 
 
 def check_depth(folder: Path, root: Path) -> None:

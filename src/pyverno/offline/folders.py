@@ -14,6 +14,7 @@ from pyverno.kube.json import JSON
 from pyverno.offline.folderrules import (
     COMMAND_FILE,
     HELM_TEMPLATES,
+    LEADING_DOT,
     LEFT_OUT_FILE,
     LEFT_OUT_FOLDER,
     SPECIAL,
@@ -44,6 +45,8 @@ _FOREIGN_GROUPS = {
     "cli.kyverno.io": COMMAND_FILE,
 }
 _TEMPLATES = "templates"
+_OWN_NAMES = frozenset({".git", ".pyverno.yaml"})
+"""Names with a leading dot that are not counted: no commit holds the first, and the other is read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +82,11 @@ def find_files(folder: Path, rules: FolderRules, skipped: list[Skipped]) -> Iter
 
 
 def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iterator[Path]:
-    entries = list_folder(folder, search.root)
+    entries, dotted = list_folder(folder, search.root)
     rules = search.rules
     if rules.skips_foreign:
         ignored += _read_ignore_file(folder, search.root)
+        search.skipped += _dotted(dotted, rules)  # guard: names with a leading dot are counted
     is_chart = rules.skips_foreign and any(entry.name == "Chart.yaml" for entry in entries)
     for entry in entries:
         is_folder = entry.is_dir()
@@ -108,6 +112,14 @@ def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iter
             search.skipped.append(Skipped(str(entry), reason))
         else:
             yield entry
+
+
+def _dotted(entries: Sequence[Path], rules: FolderRules) -> Iterator[Skipped]:
+    """Yield the files and folders that a leading dot leaves out; those of git and pyverno hold no manifests."""
+    for entry in entries:
+        is_folder = entry.is_dir()
+        if entry.name not in _OWN_NAMES and (rules.recursive if is_folder else _has_suffix(entry, rules)):
+            yield Skipped(str(entry), LEFT_OUT_FOLDER if is_folder else LEFT_OUT_FILE, LEADING_DOT)
 
 
 def _left_out_by(search: _Search, entry: Path, ignored: Sequence[_Pattern], *, is_folder: bool) -> str:

@@ -133,4 +133,8 @@ SINKS: Final[tuple[Guard, ...]] = (
         *("I22", "every command and format is tried", f"{_NAMES}test_every_command_and_every_format_is_tried"),
         ("cli/root.py", '    "version": Row', '    "news": Row(_version, ""),\n    "version": Row'),
     ),
+    guard(
+        *("I22", "names that are no text have an address", "sinks::test_a_file_name_that_is_no_text_ends_no_output"),
+        ("report/formats/sarif.py", 'quote(name, safe="/")'),
+    ),
 )

@@ -13,6 +13,7 @@ __all__ = [
     "PROJECT_FILE",
     "TABLE",
     "config_path",
+    "empty_flag",
     "has_settings",
     "named_path",
     "named_revision",
@@ -50,16 +51,22 @@ def config_path(words: Sequence[str]) -> str:
 
 def named_path(words: Sequence[str]) -> str:
     """Return the file that `--config` names, "" where a file has to be found."""
-    return _last_value("--config", words)
+    return _last_value("--config", words) or ""
 
 
 def named_revision(words: Sequence[str]) -> str:
     """Return the revision of git from which `--config-revision` takes the file, "" for the working tree."""
-    return _last_value("--config-revision", words)
+    return _last_value("--config-revision", words) or ""
 
 
-def _last_value(flag: str, words: Sequence[str]) -> str:
-    given = ""
+def empty_flag(words: Sequence[str]) -> str:
+    """Return which of the two flags has an empty value, "" for none: a variable of a pipeline may be empty."""
+    flags = ("--config", "--config-revision")
+    return next((each for each in flags if _last_value(each, words) == ""), "")
+
+
+def _last_value(flag: str, words: Sequence[str]) -> str | None:
+    given = None
     for position, word in enumerate(words):
         if word == "--":  # guard: words after two hyphens are names of files
             break
@@ -86,8 +93,8 @@ def searched_folders(start: str) -> list[str]:
 
 
 def has_settings(words: Sequence[str]) -> bool:
-    """Return whether a command line has a configuration file, or may have one in a revision."""
-    return bool(named_revision(words) or config_path(words))
+    """Return whether a command line has a configuration file, may have one in a revision, or names none in vain."""
+    return bool(empty_flag(words) or named_revision(words) or config_path(words))
 
 
 def _nearest(start: str) -> str:

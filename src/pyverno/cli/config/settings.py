@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pyverno.cli.args.configpath import PROJECT_FILE, config_path, named_path, named_revision
+from pyverno.cli.args.configpath import PROJECT_FILE, config_path, empty_flag, named_path, named_revision
 from pyverno.cli.args.flags import Flag, comma_list
 from pyverno.cli.bounds import outside, own_tree
 from pyverno.cli.config.roles import ROLES
@@ -65,7 +65,14 @@ def defaults_for(words: Sequence[str]) -> dict[str, dict[str, Any]]:
 
 
 def settings_for(words: Sequence[str]) -> tuple[Setting, ...]:
-    """Return the settings of the file that the words of a command line name, or that is found for them."""
+    """Return the settings of the file that the words of a command line name, or that is found for them.
+
+    Raises UsageError for an empty name: the file of the working tree must not stand in for the one that was meant.
+    """
+    if empty := empty_flag(words):  # guard: an empty variable selects no configuration
+        raise UsageError(
+            f"`{empty}` has an empty value: give it one, or leave the flag out (`--config none` reads no file)"
+        )
     revision = named_revision(words)
     if revision:
         from pyverno.cli.config.revision import read_at  # few runs take it from git
@@ -130,6 +137,8 @@ def _parse(path: str, data: bytes, *, is_found: bool) -> tuple[Setting, ...]:
         raise UsageError(f"the configuration cannot be used: {error}") from error
     except ValueError as error:
         raise UsageError(f"the configuration cannot be used: {path}: {str(error).lower()}") from error
+    except RecursionError as error:
+        raise UsageError(f"the configuration cannot be used: {path}: values are nested too deeply") from error
     return tuple(_settings(path, body, places, is_found=is_found))
 
 

@@ -34,11 +34,14 @@ class Changes:
         self._differing: dict[str, bool] = {}
         self._old: dict[str, frozenset[str]] = {}
         self._last: tuple[Document | None, bool] = (None, False)
+        self._relinked: dict[str, bool] = {}
 
     def is_changed(self, document: Document) -> bool:
         """Return whether a document is new or has another text; files that the commit lacks count as changed."""
         name = self._name(document.file) if document.line else None
         if name is None:
+            return True
+        if self._is_relinked(document.file):
             return True
         if not self._differs(name):
             return False
@@ -49,7 +52,7 @@ class Changes:
     def names(self, file: str) -> bool:
         """Return whether a file of the repository is new or has another content."""
         name = self._name(file)
-        return name is not None and self._differs(name)
+        return name is not None and (self._is_relinked(file) or self._differs(name))
 
     def _name(self, file: str) -> str | None:
         """Return the name of a file below the root; None for stdin, addresses and files elsewhere."""
@@ -57,6 +60,17 @@ class Changes:
         if not path.is_file() or not path.is_relative_to(self._repository.root):
             return None
         return path.relative_to(self._repository.root).as_posix()
+
+    def _is_relinked(self, file: str) -> bool:
+        """Return whether a link on the way to a file is new or has another target: old content in a new place."""
+        if file not in self._relinked:
+            links = (each for each in _links(Path.cwd() / file) if each.is_relative_to(self._repository.root))
+            self._relinked[file] = any(map(self._is_new_link, links))  # guard: a new link to an old file is a change
+        return self._relinked[file]
+
+    def _is_new_link(self, link: Path) -> bool:
+        old = self._files.get(link.relative_to(self._repository.root).as_posix())
+        return old is None or old not in _ids(os.fsencode(link.readlink()), len(old))
 
     def _differs(self, name: str) -> bool:
         if name not in self._differing:
@@ -91,6 +105,24 @@ def changes_since(revision: str) -> Iterator[Changes]:
         # the other branch may have newer commits: only changes of this branch count
         base = repository.common(repository.commit(revision))
         yield Changes(repository, repository.files(base))
+
+
+def _links(path: Path) -> Iterator[Path]:
+    """Yield the links through which an absolute path leads, each in the folder where it really is."""
+    place, steps = Path(path.anchor), [*reversed(path.parts[1:])]
+    seen: set[Path] = set()
+    while steps:
+        step = steps.pop()
+        place = place.parent if step == ".." else place / step
+        if not place.is_symlink():
+            continue
+        if place in seen:
+            place = Path(os.path.realpath(place))
+            continue
+        seen.add(place)
+        yield place
+        target = place.parent / place.readlink()
+        place, steps = Path(target.anchor), [*steps, *reversed(target.parts[1:])]
 
 
 def _ids(content: bytes, length: int) -> Iterator[str]:

@@ -134,4 +134,5 @@ def _uri(file: str) -> str:
         return "stdin"
     if file.startswith(("http://", "https://")):
         return file
-    return quote(file.removeprefix("./").replace("\\", "/"), safe="/")
+    name = file.removeprefix("./").replace("\\", "/")
+    return quote(name, safe="/", errors="surrogatepass")  # guard: names that are no text have an address
