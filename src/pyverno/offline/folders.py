@@ -27,7 +27,7 @@ from pyverno.offline.folderrules import (
 from pyverno.offline.links import FollowedLinks
 from pyverno.value import dataclass
 
-# trust rows: ignore-file
+# trust rows: ignore-file, judged-file
 
 __all__ = ["IGNORE_FILE", "find_files", "fits_glob", "foreign_reason", "may_be_manifest"]
 
@@ -47,6 +47,11 @@ _FOREIGN_GROUPS = {
 _TEMPLATES = "templates"
 _OWN_NAMES = frozenset({".git", ".pyverno.yaml"})
 """Names with a leading dot that are not counted: no commit holds the first, and the other is read."""
+_TOOLS = frozenset(
+    f".{name}" for name in ("cache", "circleci", "devcontainer", "github", "gitlab", "idea", "tox", "venv", "vscode")
+)
+"""Folders of other tools at the top of a tree: a note about them in every run would hide the others."""
+_MOST_READ = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +91,9 @@ def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iter
     rules = search.rules
     if rules.skips_foreign:
         ignored += _read_ignore_file(folder, search.root)
-        search.skipped += _dotted(dotted, rules)  # guard: names with a leading dot are counted
+        usual = _OWN_NAMES | _TOOLS if folder == search.root else _OWN_NAMES
+        unusual = [each for each in dotted if each.name not in usual]
+        search.skipped += _dotted(unusual, rules)  # guard: names with a leading dot are counted
     is_chart = rules.skips_foreign and any(entry.name == "Chart.yaml" for entry in entries)
     for entry in entries:
         is_folder = entry.is_dir()
@@ -115,11 +122,19 @@ def _files(search: _Search, folder: Path, ignored: tuple[_Pattern, ...]) -> Iter
 
 
 def _dotted(entries: Sequence[Path], rules: FolderRules) -> Iterator[Skipped]:
-    """Yield the files and folders that a leading dot leaves out; those of git and pyverno hold no manifests."""
+    """Yield the folders that a leading dot leaves out, and the files that may be manifests."""
     for entry in entries:
         is_folder = entry.is_dir()
-        if entry.name not in _OWN_NAMES and (rules.recursive if is_folder else _has_suffix(entry, rules)):
+        if rules.recursive if is_folder else _has_suffix(entry, rules) and _may_hold_manifest(entry):
             yield Skipped(str(entry), LEFT_OUT_FOLDER if is_folder else LEFT_OUT_FILE, LEADING_DOT)
+
+
+def _may_hold_manifest(file: Path) -> bool:
+    """Return whether a file may be a manifest; one that is large, or cannot be read, may."""
+    try:
+        return not file.is_file() or file.stat().st_size > _MOST_READ or may_be_manifest(file.read_bytes())
+    except OSError:
+        return True
 
 
 def _left_out_by(search: _Search, entry: Path, ignored: Sequence[_Pattern], *, is_folder: bool) -> str:
