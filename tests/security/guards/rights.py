@@ -155,4 +155,16 @@ RIGHTS: Final[tuple[Guard, ...]] = (
         f"{_TENANT}test_a_policy_is_admitted_only_if_its_author_may_do_what_it_does",
         (_DEMANDS, "()"),
     ),
+    guard(
+        "I19",
+        "who notes something is no author",
+        f"{_TENANT}test_a_tool_that_notes_something_on_a_policy_is_not_its_author",
+        ("webhook/authors.py", "dict(written)"),
+    ),
+    guard(
+        "I19",
+        "no text of a request is remembered",
+        "tests/unit/cluster/test_accessreviews.py::test_answers_are_remembered_without_the_texts_of_their_questions",
+        ("cluster/accessreviews.py", 'text.encode("utf-8", "surrogatepass")'),
+    ),
 )

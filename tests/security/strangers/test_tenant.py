@@ -458,6 +458,21 @@ def test_an_author_cannot_be_named_by_another(cluster: Tenancy) -> None:
     assert "tenant" != author(cluster, "forged")
 
 
+def test_a_tool_that_notes_something_on_a_policy_is_not_its_author(cluster: Tenancy) -> None:
+    """Deployment tools annotate everything, with permissions of the cluster; our own annotations are content."""
+    policy = generate("noted", "v1", "ConfigMap", {"data": {"c": "d"}})
+    assert "" == cluster.put("tenant", policy)
+    for key, is_same in (
+        ("argocd.argoproj.io/tracking-id", True),
+        ("meta.helm.sh/release-name", True),
+        ("team", True),
+        ("pyverno.io/last-change", True),
+        ("pod-policies.kyverno.io/autogen-controllers", False),
+    ):
+        cluster.apply(yaml.safe_dump({**policy, "metadata": {**policy["metadata"], "annotations": {key: "none"}}}))
+        assert is_same == (author(cluster, "noted") == "tenant")
+
+
 def test_a_policy_without_an_author_writes_nothing(cluster: Tenancy) -> None:
     """It was stored before there were authors; writing the annotation makes a user its author."""
     policy = stored_policy()
