@@ -81,13 +81,6 @@ CLAIMS: Final = (
         "the policy webhook writes it from `userInfo`, and refuses any other value (`is_forged`)",
         "webhook/authors.py",
     ),
-    Claim(
-        "kubectl.kubernetes.io/last-applied-configuration",
-        "who may write the policy",
-        Settled.AUTHOR,
-        "left out where contents are compared",
-        "webhook/authors.py",
-    ),
     *(
         Claim(text, "the controllers, and admins of their namespace", Settled.OWN, why, "policy/updaterequest.py")
         for text, why in (
@@ -130,8 +123,9 @@ CLAIMS: Final = (
         "pyverno.io/last-change",
         "who may write the object",
         Settled.DERIVED,
-        "it wakes a rule, which is evaluated again; it deletes the object that has it, and no other",
-        "controllers/applier.py",
+        "it wakes a rule, which is evaluated again; it deletes the object that has it, and no other; writing it on a "
+        "policy changes no author",
+        "controllers/applier.py webhook/authors.py",
     ),
     Claim(
         "app.kubernetes.io/managed-by",

@@ -6,6 +6,7 @@ A check concerns the user of a request, with groups, uid and extra, or a service
 from __future__ import annotations
 
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from pyverno.engine.request import User
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     # CEL is imported only where a policy needs it
     from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
-__all__ = ["access_review", "decision_of", "resource_review"]
+__all__ = ["access_review", "decision_of", "question_key", "resource_review"]
 
 _NAMES = ("group", "resource", "subresource", "namespace", "name")
 _SELECTORS = ("fieldSelector", "labelSelector")
@@ -54,6 +55,16 @@ def resource_review(user: User, verb: str, attributes: Mapping[str, str]) -> JSO
     named = {name: attributes[name] for name in _NAMES if attributes.get(name)}
     spec = {**_subject_spec(None, user), "resourceAttributes": {"verb": verb, "version": "*", **named}}
     return {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+
+
+def question_key(user: User, *parts: str) -> bytes:
+    """Return a short key of a question, to remember its answer: anybody may send reviews of users with long texts.
+
+    >>> len(question_key(User("a" * 1_000_000), "create", "pods"))
+    32
+    """
+    text = repr([user.to_json(), *parts])
+    return sha256(text.encode("utf-8", "surrogatepass")).digest()  # guard: no text of a request is remembered
 
 
 def _subject_spec(service_account: tuple[str, str] | None, user: User) -> JSONObject:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Final, NamedTuple, TypeVar
 
-from pyverno.cluster.accessreviews import decision_of, resource_review
+from pyverno.cluster.accessreviews import decision_of, question_key, resource_review
 from pyverno.cluster.client import Client
 from pyverno.engine.origin import uid_of
 from pyverno.engine.request import Operation, Request
@@ -108,7 +108,7 @@ class Evidence:
         self._client = client
         self._kinds = kinds
         self._named: OrderedDict[str, str] = OrderedDict()
-        self._vouched: OrderedDict[tuple[str, ...], tuple[float, bool]] = OrderedDict()
+        self._vouched: OrderedDict[bytes, tuple[float, bool]] = OrderedDict()
 
     async def confirm(
         self, request: Request, *, revision: str = "", began: float | None = None, live: JSONObject | None = None
@@ -161,7 +161,7 @@ class Evidence:
         return Refuted(reason)  # guard: a user sent what the API server permits
 
     async def _may(self, request: Request, verb: str, attributes: Mapping[str, str]) -> bool:
-        key = (repr(request.user.to_json()), verb, *attributes.values())
+        key = question_key(request.user, verb, *attributes.values())
         known = self._vouched.get(key)
         now = time.monotonic()
         if known is not None and now - known[0] < _VOUCHED_SECONDS:

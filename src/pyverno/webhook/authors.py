@@ -24,7 +24,10 @@ AUTHOR: Final = "pyverno.io/author"
 """On a namespaced policy: its author, as JSON of the request's `userInfo`. To become the author, write any value."""
 
 _FAMILIES: Final = (Family.RULES, Family.CEL, Family.CLEANUP)
-_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+_DOMAINS: Final = ("kyverno.io", "pyverno.io")
+_NOTED: Final = "pyverno.io/last-change"
+"""What our controllers note on objects that rules make, whoever gave them the labels of one."""
+
 _POINTER: Final = f"/metadata/annotations/{AUTHOR.replace('/', '~1')}"
 
 
@@ -108,9 +111,18 @@ def _is_claimed(old: JSONObject, new: JSON) -> bool:
 
 
 def _content(body: JSON) -> object:
-    """Return what an author answers for: the spec, and annotations, some of which change what a policy does."""
-    annotations = {key: value for key, value in _annotations(body).items() if key not in (AUTHOR, _APPLIED)}
+    """Return what an author answers for: the spec, and our annotations, some of which change what a policy does.
+
+    Those of others do nothing: a tool that writes them on everything must not lend a policy its permissions. No more
+    must our controllers.
+    """
+    written = _annotations(body).items()
+    annotations = {key: value for key, value in written if _is_ours(key)}  # guard: who notes something is no author
     return (body.get("spec") if isinstance(body, dict) else None), annotations
+
+
+def _is_ours(key: str) -> bool:
+    return key not in (AUTHOR, _NOTED) and key.partition("/")[0].endswith(_DOMAINS)
 
 
 def _annotations(body: JSON) -> JSONObject:

@@ -77,4 +77,11 @@ CLAIMS: Final[tuple[Guard, ...]] = (
         f"{_STORE}::test_forged_labels_of_generated_objects_take_nothing_from_others",
         ("controllers/background/generating/generator.py",),
     ),
+    guard(
+        "I18",
+        "a report that we sealed long ago is not merged again",
+        "tests/unit/controllers/reports/test_ephemerals.py::"
+        "test_a_report_that_was_kept_and_written_again_does_not_count",
+        ("controllers/reports/ephemerals.py",),
+    ),
 )

@@ -9,6 +9,7 @@ from tests.security.guards.guard import Guard, guard
 __all__ = ["RIGHTS"]
 
 _AUTHORS: Final = "controllers/rights/authors.py"
+_DEMANDS: Final = "controllers/rights/demands.py"
 _TENANT: Final = "tests/security/strangers/test_tenant.py::"
 _KEPT: Final = "controllers/keptobjects.py"
 
@@ -135,5 +136,35 @@ RIGHTS: Final[tuple[Guard, ...]] = (
         "keeping twice is keeping once",
         "kept_objects::test_keeping_twice_is_keeping_once",
         (_KEPT, "True"),
+    ),
+    guard(
+        "I19",
+        "to connect is to create",
+        f"{_TENANT}test_a_policy_is_admitted_only_if_its_author_may_do_what_it_does",
+        (_DEMANDS, '{"CREATE": "create", "UPDATE": "update"}'),
+    ),
+    guard(
+        "I19",
+        "all subresources are the object, too",
+        f"{_TENANT}test_a_policy_is_admitted_only_if_its_author_may_do_what_it_does",
+        (_DEMANDS,),
+    ),
+    guard(
+        "I19",
+        "copies of a policy need the same",
+        f"{_TENANT}test_a_policy_is_admitted_only_if_its_author_may_do_what_it_does",
+        (_DEMANDS, "()"),
+    ),
+    guard(
+        "I19",
+        "who notes something is no author",
+        f"{_TENANT}test_a_tool_that_notes_something_on_a_policy_is_not_its_author",
+        ("webhook/authors.py", "dict(written)"),
+    ),
+    guard(
+        "I19",
+        "no text of a request is remembered",
+        "tests/unit/cluster/test_accessreviews.py::test_answers_are_remembered_without_the_texts_of_their_questions",
+        ("cluster/accessreviews.py", 'text.encode("utf-8", "surrogatepass")'),
     ),
 )

@@ -101,8 +101,13 @@ ROLES = (
     role("policies", (GROUPS, list(POLICY_RESOURCES), WRITE)),
     role("clerk", ([""], ["configmaps"], WRITE)),
     role("trusted", (GROUPS, list(POLICY_RESOURCES), ["escalate"])),
+    role("broad", (["*"], ["*"], WRITE)),
+    role("podder", ([""], ["pods"], WRITE)),
     role("updater", ([""], ["resourcequotas", "configmaps"], ["get", "create", "update"])),
     binding("updater", "updater", "Role"),
+    binding("broad", "broad", "Role"),
+    binding("podder", "podder", "Role"),
+    binding("podder", "policies", "Role"),
     binding("tenant", "admin"),
     binding("tenant", "policies", "Role"),
     binding("clerk", "clerk", "Role"),
@@ -245,6 +250,14 @@ def mutating(name: str, resource: str, *, existing: str = "", group: str = "") -
     return cel("NamespacedMutatingPolicy", name, spec)
 
 
+def connecting(name: str, *operations: str) -> JSONObject:
+    """Return a NamespacedMutatingPolicy that changes which command runs in a container."""
+    patch = '[JSONPatch{op: "replace", path: "/command", value: ["sh"]}]'
+    mutations = [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}]
+    spec: JSONObject = {"matchConstraints": matching("pods/exec", operations=operations), "mutations": mutations}
+    return cel("NamespacedMutatingPolicy", name, spec)
+
+
 def deleting(name: str, resource: str, group: str = "") -> JSONObject:
     """Return a NamespacedDeletingPolicy."""
     condition = [{"name": "never", "expression": "object.metadata.name == 'nothing'"}]
@@ -299,6 +312,12 @@ ATTEMPTS: tuple[tuple[str, JSONObject, str], ...] = (
     ("clerk", generate("token", "v1", "Secret", {"type": "kubernetes.io/service-account-token"}), "create secrets"),
     ("clerk", mutate_existing("secret", "Secret", "any"), "update secrets `any`"),
     ("clerk", mutate("pods", "Pod"), "create pods"),
+    ("clerk", connecting("cel-connect", "CONNECT"), "create pods/exec"),
+    ("clerk", connecting("cel-connect-any", "*"), "create pods/exec"),
+    ("podder", mutating("cel-copies", "pods"), "create deployments.apps"),
+    ("podder", mutate("copies", "Pod"), "create deployments.apps"),
+    ("broad", mutate("subresources", "*/*"), f"escalate roles.{_ROLES}"),
+    ("broad", mutating("cel-subresources", "*/*", group="*"), f"escalate roles.{_ROLES}"),
 )
 """Users, their policies, and the permission that a denial names."""
 
@@ -437,6 +456,21 @@ def test_an_author_cannot_be_named_by_another(cluster: Tenancy) -> None:
     plain["spec"]["rules"][0]["generate"]["data"] = {"data": {"c": "e"}}
     cluster.apply(yaml.safe_dump(plain))
     assert "tenant" != author(cluster, "forged")
+
+
+def test_a_tool_that_notes_something_on_a_policy_is_not_its_author(cluster: Tenancy) -> None:
+    """Deployment tools annotate everything, with permissions of the cluster; our own annotations are content."""
+    policy = generate("noted", "v1", "ConfigMap", {"data": {"c": "d"}})
+    assert "" == cluster.put("tenant", policy)
+    for key, is_same in (
+        ("argocd.argoproj.io/tracking-id", True),
+        ("meta.helm.sh/release-name", True),
+        ("team", True),
+        ("pyverno.io/last-change", True),
+        ("pod-policies.kyverno.io/autogen-controllers", False),
+    ):
+        cluster.apply(yaml.safe_dump({**policy, "metadata": {**policy["metadata"], "annotations": {key: "none"}}}))
+        assert is_same == (author(cluster, "noted") == "tenant")
 
 
 def test_a_policy_without_an_author_writes_nothing(cluster: Tenancy) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import load_kubeconfig
-from pyverno.cluster.accessreviews import access_review, decision_of
+from pyverno.cluster.accessreviews import access_review, decision_of, question_key
 from pyverno.cluster.client import Client
 from pyverno.cluster.host import ClusterHost
 from pyverno.engine.request import User
@@ -149,3 +149,10 @@ def test_a_check_after_the_deadline_has_no_result() -> None:
             host.for_request(ALICE, time.monotonic() - 1).authorize(check())
 
     asking(questions)
+
+
+def test_answers_are_remembered_without_the_texts_of_their_questions() -> None:
+    """Users in reviews are anybody's text, of megabytes; parts that move from one place to another are other keys."""
+    users = [User("a"), User("\ud800"), User("a" * 5_000_000), User("a", groups=("b",)), User("b", groups=("a",))]
+    keys = [question_key(user, *parts) for user in users for parts in (("get", "pods"), ("getpods", ""), ("get", "p"))]
+    assert ({32}, len(keys)) == ({len(key) for key in keys}, len(set(keys)))

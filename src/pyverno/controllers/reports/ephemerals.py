@@ -27,6 +27,9 @@ from pyverno.value import dataclass
 __all__ = ["Ephemeral", "Ephemerals"]
 
 _PREFIX: Final = "audit.kyverno.io/"
+_LATE_SECONDS: Final = 900.0
+"""Between results and their report: two minutes of attempts to write it, and clocks that differ."""
+
 Place = tuple[str, str]
 
 
@@ -125,14 +128,17 @@ class Ephemerals:
             return None
         metadata = body["metadata"]
         results = (body.get("spec") or {}).get("results") or ()
+        created = _time(str(metadata.get("creationTimestamp") or ""))
         is_ours = self._seals.holds(body)  # guard: a foreign ephemeral report is not merged
+        if _is_repeated(results, created):  # guard: a report that we sealed long ago is not merged again
+            is_ours = False
         return Ephemeral(
             id,
             namespace,
             name,
             str(metadata.get("uid") or ""),
             _subject(body),
-            _time(str(metadata.get("creationTimestamp") or "")),
+            created,
             _number(str(metadata.get("resourceVersion") or "")),
             bool(metadata.get("ownerReferences")),
             tuple(item for item in results if isinstance(item, dict)),
@@ -177,6 +183,14 @@ def _subject(body: JSONObject) -> ResourceRef:
     )
     name = annotations.get(f"{_PREFIX}resource.name") or ""
     return ResourceRef(api_version, labels.get(f"{_PREFIX}resource.kind") or "", namespace, name)
+
+
+def _is_repeated(results: object, created: float) -> bool:
+    """Return whether a report was created long after its results: its readers may keep it, and write it again."""
+    items = results if isinstance(results, (list, tuple)) else ()
+    stamps = (item.get("timestamp") for item in items if isinstance(item, dict))
+    seconds = [stamp.get("seconds") for stamp in stamps if isinstance(stamp, dict)]
+    return any(isinstance(each, int) and created - each > _LATE_SECONDS for each in seconds)
 
 
 def _number(version: str) -> int:

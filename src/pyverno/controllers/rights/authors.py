@@ -10,9 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-import orjson
-
-from pyverno.cluster.accessreviews import decision_of, resource_review
+from pyverno.cluster.accessreviews import decision_of, question_key, resource_review
 from pyverno.cluster.client import Client
 from pyverno.controllers.rights.demands import Demand, demands_of, escalations
 from pyverno.controllers.state.settings import PolicyRights
@@ -52,7 +50,7 @@ class AuthorRights:
         self._kinds = kinds
         self._rights = rights
         self._now = now
-        self._granted: dict[tuple[bytes, str, Demand], float] = {}
+        self._granted: dict[bytes, float] = {}
 
     async def refusals(self, written: object, policy: ResourceRef, author: User) -> tuple[str, ...]:
         """Return why a policy is rejected: its author lacks permissions. Raises HostError, StatusError."""
@@ -106,7 +104,8 @@ class AuthorRights:
         return await self._is_granted(author, named, namespace)
 
     async def _is_granted(self, author: User, demand: Demand, namespace: str) -> bool:
-        key = (orjson.dumps(author.to_json(), option=orjson.OPT_SORT_KEYS), namespace, demand)
+        parts = (demand.verb, demand.group, demand.resource, demand.subresource, demand.name)
+        key = question_key(author, namespace, *parts)
         until = self._granted.get(key)
         now = self._now()
         if until is not None and now < until:

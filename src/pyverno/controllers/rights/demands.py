@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from pyverno.compiler.autogen.cel import expand_cel
 from pyverno.compiler.autogen.patterns import expand
 from pyverno.controllers.state.targets import Target as KindTarget
 from pyverno.controllers.state.targets import targets_of
@@ -35,7 +36,10 @@ _RBAC: Final = "rbac.authorization.k8s.io"
 _ROLES: Final = ("roles", "clusterroles")
 _BINDINGS: Final = ("rolebindings", "clusterrolebindings")
 _WRITES: Final = ("create", "update", "patch")
-_OPERATIONS: Final = {"CREATE": "create", "UPDATE": "update"}
+_OPERATIONS: Final = {"CREATE": "create", "UPDATE": "update", "CONNECT": "create"}  # guard: to connect is to create
+"""Operations whose content a mutation changes, and the verb that their users need."""
+
+_STORING: Final = ("CREATE", "UPDATE")
 _POLICIES: Final = frozenset((row.group, row.plural) for row in POLICY_KINDS)
 _NAME: Final = regex("[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 
@@ -150,8 +154,7 @@ def _of_mutate(rule: Rule, mutate: Mutate, kinds: KindTable, path: str) -> Itera
         yield from (each for target in mutate.targets for each in _of_target(target, kinds, f"{path}.mutate.targets"))
         return
     for block in _deciding(rule.match):
-        operations = tuple(each.value for each in block.resources.operations) or tuple(_OPERATIONS)
-        for verb in (_OPERATIONS[each] for each in operations if each in _OPERATIONS):
+        for verb in _verbs([each.value for each in block.resources.operations] or _STORING):
             yield from _of_resources(verb, block.resources, kinds, f"{path}.match")
 
 
@@ -191,11 +194,12 @@ def _known(text: str, kinds: KindTable) -> Iterator[KindTarget]:
     if "{{" in text:
         return
     seen: set[tuple[str, str, str]] = set()
-    for target in targets_of(text, kinds):
-        place = (target.group, target.resource, target.subresource)
-        if place not in seen and target.is_namespaced is not False:
-            seen.add(place)
-            yield target
+    for found in targets_of(text, kinds):
+        for resource, subresource in _places_of(f"{found.resource}/{found.subresource}"):
+            place = (found.group, resource, subresource)
+            if place not in seen and found.is_namespaced is not False:
+                seen.add(place)
+                yield replace(found, subresource=subresource)
 
 
 def _demand(verb: str, target: KindTarget, name: str, path: str) -> Demand:
@@ -212,6 +216,12 @@ def _is_variable(name: str) -> bool:
 
 
 def _of_mutating(policy: MutatingPolicy) -> Iterator[Demand]:
+    copies = tuple(copy.policy for copy in expand_cel(policy))  # guard: copies of a policy need the same
+    for each in (policy, *copies):
+        yield from _of_mutating_one(each)
+
+
+def _of_mutating_one(policy: MutatingPolicy) -> Iterator[Demand]:
     spec = policy.spec
     targets = spec.target_match_constraints
     if spec.evaluation.admission:
@@ -240,10 +250,12 @@ def _places_of(written: str) -> Iterator[tuple[str, str]]:
     """Yield resource and subresource of an entry; one for all subresources includes the object itself."""
     resource, _, subresource = written.partition("/")
     yield resource, subresource
-    if subresource == "*":
+    if subresource == "*":  # guard: all subresources are the object, too
         yield resource, ""
 
 
 def _verbs(operations: Iterable[str]) -> Iterator[str]:
+    """Return the verbs of operations, once each."""
     written = tuple(operations)
-    return (verb for operation, verb in _OPERATIONS.items() if operation in written or "*" in written)
+    verbs = (verb for operation, verb in _OPERATIONS.items() if operation in written or "*" in written)
+    return iter(dict.fromkeys(verbs))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -147,9 +148,9 @@ def foreign(subject: JSONObject, uid: str, *items: JSONObject) -> JSONObject:
     }
 
 
-def item(name: str, result: str = "fail", rule: str = "tag", seconds: int = 1) -> JSONObject:
+def item(name: str, result: str = "fail", rule: str = "tag", seconds: int | None = None) -> JSONObject:
     """Return a result of an admission request."""
-    timestamp = {"seconds": seconds, "nanos": 0}
+    timestamp = {"seconds": int(time.time()) if seconds is None else seconds, "nanos": 0}
     return {"source": "kyverno", "policy": name, "rule": rule, "result": result, "scored": True, "timestamp": timestamp}
 
 

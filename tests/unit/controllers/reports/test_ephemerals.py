@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
@@ -16,6 +17,9 @@ from tests.support.recordkeys import SEALS
 
 WEB = ObjectId("", "pod", "team", "1")
 """The kind is not served in these tests."""
+
+
+CREATED = int(datetime(2026, 1, 1, tzinfo=UTC).timestamp())
 
 
 class Stage:
@@ -32,8 +36,8 @@ class Stage:
             now=lambda: self.now,
         )
 
-    def send(self, notice: Notice, name: str, uid: str = "1", version: int = 1) -> None:
-        """Bring a change of a report on the Pod `web`."""
+    def send(self, notice: Notice, name: str, uid: str = "1", version: int = 1, judged: int = CREATED) -> None:
+        """Bring a change of a report on the Pod `web`, with a result of a time."""
         labels = {"uid": uid, "group": "", "version": "v1", "kind": "Pod"}
         metadata = {
             "name": name,
@@ -43,7 +47,10 @@ class Stage:
             "labels": {f"audit.kyverno.io/resource.{key}": value for key, value in labels.items()},
             "annotations": {"audit.kyverno.io/resource.name": "web"},
         }
-        body = {"metadata": metadata, "spec": {"results": [{"policy": name}]}}
+        body = {
+            "metadata": metadata,
+            "spec": {"results": [{"policy": name, "timestamp": {"seconds": judged, "nanos": 0}}]},
+        }
         body = SEALS.seal(body)
         asyncio.run(self.found.informers[0]._take({"type": notice.value, "object": body}))
 
@@ -66,6 +73,14 @@ def test_the_first_report_starts_the_time_and_no_other_prolongs_it(stage: Stage)
     stage.now += 5
     assert 0 == stage.found.seconds_left(WEB)
     assert ["a", "b"] == [each.name for each in stage.found.find(WEB)]
+
+
+@pytest.mark.parametrize(("late", "counts"), [(0, True), (-600, True), (600, True), (3600, False), (10**8, False)])
+def test_a_report_that_was_kept_and_written_again_does_not_count(stage: Stage, late: int, counts: bool) -> None:
+    """Its seal is ours, but policy or request may have been others; a slow write and clocks are excused."""
+    stage.send(Notice.ADDED, "a", judged=CREATED - late)
+    assert (["a"] if counts else []) == [each.name for each in stage.found.find(WEB)]
+    assert ([] if counts else ["a"]) == [each.name for each in stage.found.foreign(WEB)]
 
 
 def test_the_next_report_after_a_merge_starts_a_time_of_its_own(stage: Stage) -> None:
