@@ -72,10 +72,10 @@ def demands_of(policy: object, kinds: KindTable) -> Iterator[Demand]:
         yield demand
         yield from escalations(demand)
     if isinstance(policy, PolicyDocument):
-        yield from _of_judged(policy, kinds)
         namespace = policy.namespace or "default"
         for each in reads_of(policy.raw, namespace, kinds):
             yield Demand(each.verb, each.group, each.resource, name=each.name, path=each.path)
+        yield from _of_judged(policy, kinds)  # guard: a policy judges what its author may read
 
 
 def _deeds_of(policy: object, kinds: KindTable) -> Iterator[Demand]:
