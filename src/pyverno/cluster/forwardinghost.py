@@ -72,7 +72,7 @@ class ForwardingHost:
 
     def require_read(self, reader: Reader, read: Read) -> None:
         """Raise EvaluationError unless the author of a namespaced policy may read something."""
-        self._host.require_read(reader, read)
+        self._host.require_read(reader, read)  # guard: no host around another loses the check
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Send a canonical request to the API server."""

@@ -122,7 +122,7 @@ class HostFactory:
             config_maps=self._config_maps,
             registries=self._registries.source,
             record_keys=lambda: self.record_keys.keys,
-            read_rights=self._read_rights,  # guard: every host of a controller checks authors
+            read_rights=self._read_rights,
         )
 
     def followed_root(self) -> FollowedRoot | None:
