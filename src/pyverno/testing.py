@@ -120,6 +120,7 @@ def reports_settings(settings: AdmissionSettings) -> ReportsSettings:
         metrics_config_map=settings.metrics_config_map,
         exceptions=settings.exceptions,
         hosts=settings.hosts,
+        rights=settings.rights,
         lease_retry=settings.lease_retry,
         qps=0,
     )

@@ -608,6 +608,7 @@ UNREACHED: Mapping[str, str] = {
     "pyverno.kube.json.encode": "messages that are no text only",
     "pyverno.lang.template.patchtext.PatchText.positions": "asked before a review, for errors of the policy",
     **{f"pyverno.offline.host.OfflineHost.{name}": _LIKE_OTHERS for name in ("lookup_host", "random_bits")},
+    "pyverno.offline.host.OfflineHost.require_read": "policies in files have no authors",
 }
 
 

@@ -1,20 +1,28 @@
-"""Whose permissions each act of the controllers for a policy has: no site acts for a namespace with its own."""
+"""Whose permissions each act and read for a policy has: no site acts for a namespace with the controller's own."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
+import contextlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import pyverno.controllers
+from pyverno.cluster.forwardinghost import ForwardingHost
+from pyverno.cluster.notinghost import NotingHost
+from pyverno.cluster.remembering import RememberingHost
 from pyverno.engine.broker import CONFINED, Broker
-from pyverno.engine.host import NoHost
+from pyverno.engine.host import NO_HOST, Host, NoHost, Read, Reader
 from pyverno.engine.imagesource import ImageAccess, SignatureQuery
+from pyverno.engine.result import Status
+from pyverno.engine.rule import Family, PolicyInfo
+from pyverno.errors import EvaluationError, PyvernoError
 from pyverno.images.verification.stored import StoredArtifact
 from pyverno.kube.json import JSONObject
 from pyverno.lang.runtime import Budget
@@ -22,6 +30,8 @@ from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.registry.credentials import CredentialSource
 from pyverno.registry.images import SecretCredentials
 from pyverno.webhook.authors import is_authored
+from pyverno.webhook.nonblocking import NeedsWorkerError, NonblockingHost
+from tests.security.asking import Spy, ask, found, only
 from tests.security.test_confinement import READS
 
 ROOT = Path(pyverno.controllers.__file__).parent
@@ -95,6 +105,7 @@ def test_what_a_policy_writes_is_authorized_first() -> None:
 
 # -------------------------------------------------------------------------------------------------------------- images
 
+READER = PolicyInfo("Policy", "kyverno.io/v1", "guard", Family.RULES, "team")
 DEFAULT = CredentialSource("the installation", ())
 
 
@@ -189,6 +200,147 @@ def test_no_read_of_an_image_is_forgotten() -> None:
     assert sorted(IMAGE_READS) == sorted(taking)
 
 
+# --------------------------------------------------------------------------------------------------------------- reads
+
+SECRET = {"secrets": ["team/pull"]}
+PULL = Read("get", "", "secrets", name="pull")
+OWN_READS: dict[str, tuple[Callable[[Broker], object], Read]] = {
+    "api_call": (
+        lambda broker: broker.api_call("/apis/apps/v1/namespaces/team/deployments/a/scale"),
+        Read("get", "apps", "deployments", "scale", "a"),
+    ),
+    "config_map": (lambda broker: broker.config_map("team", "a"), Read("get", "", "configmaps", name="a")),
+    "get_object": (
+        lambda broker: broker.get_object("v1", "Secret", "team", "a", subresource="b"),
+        Read("get", "", "secrets", "b", "a"),
+    ),
+    "list_objects": (lambda broker: broker.list_objects("v1", "Secret", "team"), Read("list", "", "secrets")),
+    "public_key": (lambda broker: broker.public_key("k8s://team/pull"), PULL),
+    **{name: (partial(lambda read, broker: read(broker, SECRET), READS[name]), PULL) for name in IMAGE_READS},
+}
+"""Every way to read objects of the own namespace, and the permission that it needs."""
+
+NOTHING_OWN = {
+    "http_call": "no service is called for a namespace",
+    "http_exchange": "what a service answers is no object of the namespace",
+    "global_entry": "no policy of a namespace reads the global context",
+    "revocation": "lists of certificate authorities are public",
+    "trust_root": "the trust root of the installation is public",
+}
+
+
+class Judge(Spy):
+    """A Host with authors, none of whom may read anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.judged: list[Read] = []
+
+    def require_read(self, reader: Reader, read: Read) -> None:
+        self.judged.append(read)
+        raise EvaluationError("refused")
+
+
+@pytest.mark.parametrize("read", OWN_READS)
+def test_every_read_of_a_policy_is_checked_for_its_author(read: str) -> None:
+    """Before anything is sent; policies of the cluster are not checked."""
+    send, expected = OWN_READS[read]
+    host = Judge()
+    with pytest.raises(EvaluationError, match="refused"):
+        send(Broker(host, Budget(), "team", READER))
+    assert ([expected], []) == (host.judged, host.asked)
+    cluster_wide = Judge()
+    with contextlib.suppress(PyvernoError):  # a spy answers with nothing
+        send(Broker(cluster_wide, Budget(), "", READER))
+    assert [] == cluster_wide.judged
+
+
+def test_no_read_is_without_an_author() -> None:
+    """A new way to read appears above, with the permission that it needs or why it needs none."""
+    named = {name for name, _ in inspect.getmembers(Broker, inspect.isfunction) if not name.startswith("_")}
+    assert sorted({*OWN_READS, *NOTHING_OWN}) == sorted(named)
+
+
+PATHS = {
+    "/api/v1/namespaces/team/secrets": Read("list", "", "secrets"),
+    "/api/v1/namespaces/team/secrets?fieldSelector=metadata.name%3Da": Read("list", "", "secrets"),
+    "/api/v1/namespaces/team/secrets/a/": Read("get", "", "secrets", name="a"),
+    "/api/v1/namespaces/team/services/a:80/proxy/x/y": Read("get", "", "services", "proxy", "a:80"),
+    "/apis/apps/v1/namespaces/team/deployments": Read("list", "apps", "deployments"),
+}
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_is_judged_as_the_api_server_reads_it(path: str) -> None:
+    """The permission is that for the request that is sent."""
+    host = Judge()
+    with pytest.raises(EvaluationError, match="refused"):
+        Broker(host, Budget(), "team", READER).api_call(path)
+    assert [PATHS[path]] == host.judged
+
+
+def test_every_rule_reads_as_its_policy() -> None:
+    """The engine names the policy, whichever part of a rule reads."""
+    host = Judge()
+    text = found("configMap:\n  name: settings\n  namespace: team", kind="Policy")
+    text = text.replace("{{ found }}", "{{ found.data.a }}")
+    assert (Status.ERROR, True) == (only(ask(text, host=host))[0], bool(host.judged))
+    assert [] == host.asked
+
+
+HOSTS = (ForwardingHost, RememberingHost, NotingHost)
+
+
+@pytest.mark.parametrize("wrapping", HOSTS)
+def test_no_host_around_another_loses_the_check(wrapping: Callable[[Host], Host]) -> None:
+    """Twice, because some remember answers."""
+    host = Judge()
+    wrapped = wrapping(host)
+    for _ in range(2):
+        with pytest.raises(EvaluationError, match="refused"):
+            wrapped.require_read(READER, PULL)
+    assert [PULL, PULL] == host.judged
+
+
+def test_a_scan_follows_the_permissions_of_authors() -> None:
+    """An object whose evaluation needs an author is evaluated again at each interval."""
+    noting = NotingHost(NO_HOST)
+    noting.require_read(READER, PULL)
+    assert noting.reads_host
+
+
+class Remembering(NoHost):
+    """A Host that has some decisions in memory."""
+
+    def cached_config_map(self, namespace: str, name: str) -> None:
+        return None
+
+    def is_entry_cached(self, name: str) -> bool:
+        return False
+
+    def object_at_hand(self, api_version: str, kind: str, namespace: str, name: str) -> None:
+        return None
+
+    def is_read_granted(self, reader: Reader, read: Read) -> bool:
+        return read == PULL
+
+
+def test_no_loop_waits_for_the_rights_of_an_author() -> None:
+    """A review on the event loop goes on with what memory says, and moves to a worker for the rest."""
+    host = NonblockingHost(Remembering())
+    host.require_read(READER, PULL)
+    with pytest.raises(NeedsWorkerError):
+        host.require_read(READER, Read("get", "", "secrets", name="other"))
+    with pytest.raises(NeedsWorkerError):
+        NonblockingHost(NO_HOST).require_read(READER, PULL)
+
+
+def test_every_controller_checks_reads() -> None:
+    """Each makes its hosts with what decides about authors; offline commands have none."""
+    rooms = {path.parent.name for path in ROOT.rglob("*.py") if "reads=author_reads" in path.read_text("utf-8")}
+    assert {"admission", "background", "cleanup", "reports"} == rooms
+
+
 # --------------------------------------------------------------------------------------------------------------- kinds
 
 KINDS = {
@@ -197,8 +349,8 @@ KINDS = {
     "NamespacedMutatingPolicy": "at admission by its text, and at work",
     "NamespacedDeletingPolicy": "at admission by its text, and at work",
     "NamespacedGeneratingPolicy": "at work: its expressions make the objects",
-    "NamespacedValidatingPolicy": "never: it writes nothing",
-    "NamespacedImageValidatingPolicy": "never: it writes nothing but digests",
+    "NamespacedValidatingPolicy": "what it judges at admission, what it reads at work",
+    "NamespacedImageValidatingPolicy": "what it judges at admission, what it reads at work",
     "PolicyException": "never: --exceptionNamespace names the one namespace of exceptions",
     "GlobalContextEntry": "never: it is of the cluster, and policies of a namespace may not read it",
 }

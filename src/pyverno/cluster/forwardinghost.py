@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pyverno.engine.host import AuthorizingHost, Host, HttpCall, NamespacedHttpHost
+from pyverno.engine.host import AuthorizingHost, Host, HttpCall, NamespacedHttpHost, Read, Reader
 from pyverno.errors import EvaluationError
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
@@ -69,6 +69,10 @@ class ForwardingHost:
     def record_keys(self) -> RecordKeys:
         """The keys that seal records of verified images."""
         return self._host.record_keys
+
+    def require_read(self, reader: Reader, read: Read) -> None:
+        """Raise EvaluationError unless the author of a namespaced policy may read something."""
+        self._host.require_read(reader, read)  # guard: no host around another loses the check
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Send a canonical request to the API server."""

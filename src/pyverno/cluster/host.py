@@ -19,7 +19,7 @@ from pyverno.cluster.accessreviews import access_review, decision_of
 from pyverno.cluster.client import Client
 from pyverno.cluster.egress import Egress
 from pyverno.cluster.informer import Informer
-from pyverno.engine.host import HttpCall
+from pyverno.engine.host import HttpCall, Read, Reader
 from pyverno.engine.imagesource import NO_IMAGES, ImageAccess, ImageSource
 from pyverno.engine.imageverification.recordkeys import NO_RECORD_KEYS, RecordKeys
 from pyverno.engine.request import User
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     # CEL is imported only where a policy is written in it
     from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
-__all__ = ["ClusterHost", "GlobalEntries", "Reads", "Registries", "WaitingThread"]
+__all__ = ["ClusterHost", "GlobalEntries", "ReadRights", "Reads", "Registries", "WaitingThread"]
 
 _CONFIG_MAPS: Final = GVR("", "v1", "configmaps")
 _REVIEWS: Final = GVR("authorization.k8s.io", "v1", "subjectaccessreviews")
@@ -91,11 +91,23 @@ class Reads(Protocol):
         ...
 
 
+class ReadRights(Protocol):
+    """Decides what the authors of namespaced policies may read."""
+
+    def is_granted(self, reader: Reader, read: Read) -> bool:
+        """Return whether memory has a permission; raises EvaluationError if it has its lack. For any thread."""
+        ...
+
+    async def require(self, reader: Reader, read: Read) -> None:
+        """Raise EvaluationError unless an author may read something, HostError without a decision."""
+        ...
+
+
 class ClusterHost:
     """Answers rules from one cluster; a missing ability is an error, never an empty answer.
 
-    Without `egress` no service is called. `config_maps` is a cache of some ConfigMaps of all namespaces; all others are
-    requested from the API server.
+    Without `egress` no service is called, and without `read_rights` policies have no authors. `config_maps` is a cache
+    of some ConfigMaps of all namespaces; all others are requested from the API server.
     """
 
     def __init__(
@@ -111,6 +123,7 @@ class ClusterHost:
         config_maps: Informer | None = None,
         registries: Registries | None = None,
         record_keys: Callable[[], RecordKeys] = lambda: NO_RECORD_KEYS,
+        read_rights: ReadRights | None = None,
         seconds: float = 10.0,
     ) -> None:
         """Take the client and the loop that it lives on; `system` is clock, randomness and name service."""
@@ -129,6 +142,7 @@ class ClusterHost:
         self._reads: Reads | None = None
         self._registries = registries
         self._record_keys = record_keys
+        self._read_rights = read_rights
 
     def noting(self, reads: Reads) -> Self:
         """Return the same host for one evaluation whose reads are recorded."""
@@ -161,6 +175,21 @@ class ClusterHost:
     def kinds(self) -> KindTable:
         """The kinds that the cluster serves."""
         return self._kinds()
+
+    def require_read(self, reader: Reader, read: Read) -> None:
+        """Raise EvaluationError unless the author of a namespaced policy may read something."""
+        rights = self._read_rights
+        try:
+            if rights is not None and not rights.is_granted(reader, read):
+                self._ask(rights.require(reader, read), "the permissions of a policy's author")
+        except EvaluationError:
+            if self._reads is not None:
+                self._reads.note_failure()
+            raise
+
+    def is_read_granted(self, reader: Reader, read: Read) -> bool:
+        """Return whether a read needs no question; raises EvaluationError for one that is refused."""
+        return self._read_rights is None or self._read_rights.is_granted(reader, read)
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Send a canonical path unchanged."""

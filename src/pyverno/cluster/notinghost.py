@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pyverno.cluster.forwardinghost import ForwardingHost
-from pyverno.engine.host import HttpCall
+from pyverno.engine.host import HttpCall, Read, Reader
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.json import JSON, JSONObject
 
@@ -55,6 +55,11 @@ class NotingHost(ForwardingHost):
         """The source of images from registries."""
         self.reads_host = True
         return super().image_source
+
+    def require_read(self, reader: Reader, read: Read) -> None:
+        """Check a read for the author of a namespaced policy, whose permissions may change."""
+        self.reads_host = True  # guard: a scan follows the permissions of authors
+        super().require_read(reader, read)
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> JSON:
         """Call the API server."""

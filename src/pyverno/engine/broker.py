@@ -1,8 +1,9 @@
 """The broker between rules and the Host: every read is confined and counted here first.
 
-A policy of a namespace sees that namespace only, however it spells a path; every call is counted against the budget of
-the review. All reads of context entries and actions go through here, so that no loader can forget a check. This module
-must never judge text before variables are substituted.
+A policy of a namespace sees that namespace only, however it spells a path, and there only what its author may read,
+where the Host knows authors; every call is counted against the budget of the review. All reads of context entries and
+actions go through here, so that no loader can forget a check. This module must never judge text before variables are
+substituted.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
+from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost, Read, Reader
 from pyverno.errors import EvaluationError, HostError, ValueSyntaxError
 from pyverno.kube.apipath import ApiPath, parse_api_path
 from pyverno.kube.gvk import GVK, parse_api_version
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 __all__ = ["CONFINED", "Broker"]
 
 _READ_METHODS = frozenset({"GET"})
+_CONFIG_MAPS = ("", "configmaps")
+_SECRETS = ("", "secrets")
 
 CONFINED = "confinedTo"
 """In credentials: the namespace of the policy that they are for, which uses no credentials of the installation."""
@@ -37,11 +40,15 @@ _SIGNED_BYTES_PER_STEP = 64
 
 @dataclass(frozen=True, slots=True)
 class Broker:
-    """Calls the Host on behalf of one policy; `namespace` is that of a namespaced policy, "" for a cluster policy."""
+    """Calls the Host on behalf of one policy; `namespace` is that of a namespaced policy, "" for a cluster policy.
+
+    `reader` is the policy, whose author must be permitted to read what a namespaced policy reads.
+    """
 
     host: Host
     budget: Budget
     namespace: str = ""
+    reader: Reader | None = None
 
     def api_call(self, url_path: str, *, method: str = "GET", body: JSON = None) -> JSON:
         """Call the API server at a path given as text; the path that is checked is the one that is sent."""
@@ -50,6 +57,7 @@ class Broker:
         except ValueSyntaxError as error:
             raise EvaluationError(error.message) from error
         self._confine_path(path, method)
+        self._require_path(path)
         self.budget.charge_call()
         return self.host.api_call(path, method=method, body=body)
 
@@ -70,6 +78,7 @@ class Broker:
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Read a ConfigMap."""
         self._confine(namespace, f"ConfigMap `{namespace}/{name}`")
+        self._require("get", _CONFIG_MAPS, name)
         self.budget.charge_call()
         return self.host.config_map(namespace, name)
 
@@ -133,6 +142,7 @@ class Broker:
         """Return the PEM of a key that is named by its Secret (`k8s://namespace/name`)."""
         namespace = reference.removeprefix("k8s://").partition("/")[0]
         self._confine(namespace, f"the key `{reference}`")
+        self._require("get", _SECRETS, reference.removeprefix("k8s://").partition("/")[2])
         self.budget.charge_call()
         return self.host.image_source.public_key(reference)
 
@@ -159,6 +169,7 @@ class Broker:
         for name in map(str, listed):
             namespace, slash, _ = name.partition("/")
             self._confine(namespace if slash else self.namespace, f"the Secret `{name}`")
+            self._require("get", _SECRETS, name.partition("/")[2] if slash else name)
             secrets.append(name if slash else f"{self.namespace}/{name}")
         return {**credentials, "secrets": secrets}
 
@@ -174,6 +185,7 @@ class Broker:
         """Read one object or its subresource, for clone sources and existing targets."""
         self._confine(namespace, f"{kind} `{namespace}/{name}`")
         self._confine_kind(api_version, kind)
+        self._require_kind("get", api_version, kind, name, subresource)
         self.budget.charge_call()
         return self.host.get_object(api_version, kind, namespace, name, subresource=subresource)
 
@@ -183,6 +195,7 @@ class Broker:
         """List objects of a kind, for targets and clone lists."""
         self._confine(namespace, f"{kind} in namespace `{namespace}`")
         self._confine_kind(api_version, kind)
+        self._require_kind("list", api_version, kind)
         self.budget.charge_call()
         return self.host.list_objects(api_version, kind, namespace, selector)
 
@@ -193,6 +206,21 @@ class Broker:
     def _confine_kind(self, api_version: str, kind: str) -> None:
         if self.namespace and self.host.kinds.is_namespaced(GVK(*parse_api_version(api_version), kind)) is False:
             raise EvaluationError(f"a policy of namespace `{self.namespace}` may not read the cluster-scoped {kind}")
+
+    def _require(self, verb: str, resource: tuple[str, str], name: str, subresource: str = "") -> None:
+        """Raise EvaluationError unless the author of a namespaced policy may do what the policy does next."""
+        if self.namespace and self.reader is not None:  # guard: a policy reads what its author may read
+            self.host.require_read(self.reader, Read(verb, *resource, subresource, name))
+
+    def _require_kind(self, verb: str, api_version: str, kind: str, name: str = "", subresource: str = "") -> None:
+        if self.namespace:
+            info = self.host.kinds.find(GVK(*parse_api_version(api_version), kind))
+            self._require(verb, ("", "") if info is None else (info.group, info.plural), name, subresource)
+
+    def _require_path(self, path: ApiPath) -> None:
+        if self.namespace:
+            group, resource, name, subresource = path.place
+            self._require("get" if name else "list", (group, resource), name, subresource)
 
     def _confine_path(self, path: ApiPath, method: str) -> None:
         if not self.namespace:

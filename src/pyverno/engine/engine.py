@@ -352,7 +352,7 @@ class Engine:
 
     def _start(self, rule: CompiledRule, request: Request, scope: Scope, runtime: Runtime) -> Run:
         info = rule.info
-        broker = Broker(self.host, runtime.budget, info.policy.namespace)
+        broker = Broker(self.host, runtime.budget, info.policy.namespace, info.policy)
         supplied: Mapping[str, JSON] = NOTHING
         if self.host.supplies_variables:
             supplied = self.host.recorded_variables(info.policy.name, info.name, request.name)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     # CEL is imported only where a policy is written in it
     from pyverno.lang.cel.host import AuthorizationCheck, Decision
 
-__all__ = ["NO_HOST", "AuthorizingHost", "Host", "HttpCall", "NamespacedHttpHost", "NoHost"]
+__all__ = ["NO_HOST", "AuthorizingHost", "Host", "HttpCall", "NamespacedHttpHost", "NoHost", "Read", "Reader"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,49 @@ class HttpCall:
     body: JSON = None
     ca_bundle: str = ""
     deadline: float | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """What a policy of a namespace reads there, as the API server sees it; without a `name` all objects of a kind.
+
+    `resource` is empty for a kind that the cluster does not serve.
+    """
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    name: str = ""
+
+
+class Reader(Protocol):
+    """The policy that reads: its identity, and its annotations, which name its author."""
+
+    @property
+    def api_version(self) -> str:
+        """Group and version of its kind."""
+        ...
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its annotations."""
+        ...
 
 
 class Host(ExpressionHost, Protocol):
@@ -60,6 +103,10 @@ class Host(ExpressionHost, Protocol):
     @property
     def kinds(self) -> KindTable:
         """The kinds of the cluster."""
+        ...
+
+    def require_read(self, reader: Reader, read: Read) -> None:
+        """Raise EvaluationError unless the author of a namespaced policy may read something; without authors return."""
         ...
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
@@ -161,6 +208,9 @@ class NoHost:
     def kinds(self) -> KindTable:
         """The kinds that are built into Kubernetes and Kyverno."""
         return BUILTIN_KINDS
+
+    def require_read(self, reader: Reader, read: Read) -> None:
+        """Return: there are no authors here."""
 
     def config_map(self, namespace: str, name: str) -> JSONObject:
         """Raise HostUnavailableError."""

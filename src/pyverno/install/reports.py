@@ -32,6 +32,7 @@ def _cluster_rules() -> list[JSONObject]:
         rule(["openreports.io"], ["reports", "clusterreports"], _ALL),
         rule([""], ["namespaces", "configmaps"], READ),
         rule(["events.k8s.io"], ["events"], ["create"]),
+        rule(["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
     ]
 
 

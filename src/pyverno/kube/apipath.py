@@ -71,6 +71,22 @@ class ApiPath:
         return None
 
     @property
+    def place(self) -> tuple[str, str, str, str]:
+        """Group, resource, name and subresource of a path within a namespace, as RBAC sees them; empty where none is.
+
+        >>> parse_api_path("/apis/apps/v1/namespaces/shop/deployments/web/scale").place
+        ('apps', 'deployments', 'web', 'scale')
+        >>> parse_api_path("/version").place
+        ('', '', '', '')
+        """
+        if not self.namespace or self.is_namespace_object:
+            return "", "", "", ""
+        is_core = self.segments[0] == "api"
+        group = "" if is_core else self.segments[1]
+        resource, name, subresource = (*self.segments[4 if is_core else 5 :], "", "", "")[:3]
+        return group, resource, name, subresource
+
+    @property
     def path(self) -> str:
         """The path without its query."""
         return "/" + "/".join(quote(segment, safe=":@+,=~") for segment in self.segments)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from pyverno.engine.host import HttpCall
+from pyverno.engine.host import HttpCall, Read, Reader
 from pyverno.errors import HostError, HostUnavailableError
 from pyverno.kube.apipath import ApiPath
 from pyverno.kube.gvk import GVK, join_api_version, parse_api_version
@@ -124,6 +124,9 @@ class OfflineHost:
         from pyverno.engine.imagesource import NO_IMAGES  # few policies read images
 
         return NO_IMAGES
+
+    def require_read(self, reader: Reader, read: Read) -> None:
+        """Return: policies in files have no authors, and read what the user gave."""
 
     @property
     def record_keys(self) -> RecordKeys:

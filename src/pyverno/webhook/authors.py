@@ -18,7 +18,7 @@ from pyverno.policy.kinds import Family, find_kind
 
 # trust rows: policy-author
 
-__all__ = ["AUTHOR", "author_of", "has_new_author", "is_authored", "is_forged", "record_author"]
+__all__ = ["AUTHOR", "author_of", "has_new_author", "is_authored", "is_forged", "is_unrecorded", "record_author"]
 
 AUTHOR: Final = "pyverno.io/author"
 """On a namespaced policy: its author, as JSON of the request's `userInfo`. To become the author, write any value."""
@@ -80,6 +80,11 @@ def is_forged(admission_request: AdmissionRequest) -> bool:
     return _is_authored(admission_request) and _annotations(admission_request.object).get(AUTHOR) != _expected(
         admission_request
     )
+
+
+def is_unrecorded(admission_request: AdmissionRequest) -> bool:
+    """Return whether a policy names no author at all, so that the webhook which records authors was not called."""
+    return AUTHOR not in _annotations(admission_request.object)
 
 
 def has_new_author(admission_request: AdmissionRequest) -> bool:

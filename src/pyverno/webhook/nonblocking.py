@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NoReturn, Protocol, runtime_checkable
 
-from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost
+from pyverno.engine.host import Host, HttpCall, NamespacedHttpHost, Read, Reader
 from pyverno.engine.imageverification.recordkeys import RecordKeys
 from pyverno.engine.timeslice import MAX_CONTEXT_BYTES, TimeSliceBudget
 from pyverno.kube.apipath import ApiPath
@@ -37,6 +37,10 @@ class CachingHost(Protocol):
 
     def object_at_hand(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
         """Return a cached object; None when it must be requested."""
+        ...
+
+    def is_read_granted(self, reader: Reader, read: Read) -> bool:
+        """Return whether memory has the permission of an author; raises EvaluationError if memory has its lack."""
         ...
 
 
@@ -96,6 +100,11 @@ class NonblockingHost:
     def lookup_host(self, name: str) -> NoReturn:
         """Move the review to a worker."""
         raise NeedsWorkerError
+
+    def require_read(self, reader: Reader, read: Read) -> None:
+        """Return if memory says that the author of a namespaced policy may read, or move the review to a worker."""
+        if self._memory is None or not self._memory.is_read_granted(reader, read):  # guard: no loop waits for rights
+            raise NeedsWorkerError
 
     def api_call(self, path: ApiPath, *, method: str, body: JSON) -> NoReturn:
         """Move the review to a worker."""

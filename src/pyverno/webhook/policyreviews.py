@@ -28,7 +28,7 @@ from pyverno.policy.exception import PolicyException
 from pyverno.policy.kinds import Family, find_kind
 from pyverno.threads import in_thread
 from pyverno.value import replace
-from pyverno.webhook.authors import AUTHOR, has_new_author, is_forged, record_author
+from pyverno.webhook.authors import AUTHOR, has_new_author, is_forged, is_unrecorded, record_author
 from pyverno.webhook.server import Special
 
 __all__ = ["DocumentReviews", "ExceptionSettings"]
@@ -36,6 +36,11 @@ __all__ = ["DocumentReviews", "ExceptionSettings"]
 _DEPRECATED = (ClusterPolicy, CleanupPolicy, PolicyException)
 _UNKNOWN = "what this policy needs of the cluster could not be checked"
 _UNCHECKED = "the permissions of the policy's author cannot be checked at the moment; try again"
+_UNRECORDED = (
+    f"annotation `{AUTHOR}` of the policy is missing: the webhook that records authors did not see this request, as "
+    "shortly after a start of pyverno; try again"
+)
+_CHANGED = f"annotation `{AUTHOR}` of the policy was changed by another webhook: it is written by pyverno"
 _DISABLED = "PolicyException resources would not be processed until it is enabled."
 
 
@@ -135,7 +140,7 @@ class DocumentReviews:
     async def _author_refusals(self, admission_request: AdmissionRequest, compiled: Compiled) -> Sequence[str]:
         """Return why the user of a request must not be the author of a policy; without an answer it is rejected."""
         if is_forged(admission_request):  # guard: no user names another author
-            return (f"annotation `{AUTHOR}` of the policy was changed by another webhook: it is written by pyverno",)
+            return (_UNRECORDED if is_unrecorded(admission_request) else _CHANGED,)
         if self._rights is None or not has_new_author(admission_request):
             return ()
         kind, info = admission_request.kind, admission_request.request.get("userInfo")

@@ -74,8 +74,8 @@ ADVISORIES: Final = (
         "1D", "a policy of a namespace generates what has a namespace",
         "advisories::test_a_kind_that_a_variable_names_stays_in_the_namespace",
         ("engine/actions/generate.py", "    _confine(placed, run)\n", "    pass\n"),
-        ("engine/broker.py", "        self._confine_kind(api_version, kind)\n        self.budget.charge_call()\n        return self.host.get_object(",
-         "        self.budget.charge_call()\n        return self.host.get_object("),
+        ("engine/broker.py", "        self._confine_kind(api_version, kind)\n        self._require_kind(\"get\",",
+         "        self._require_kind(\"get\","),
     ),
     guard(
         "1D", "what is written for a policy of a namespace is in it",

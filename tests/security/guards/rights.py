@@ -11,6 +11,8 @@ __all__ = ["RIGHTS"]
 _AUTHORS: Final = "controllers/rights/authors.py"
 _DEMANDS: Final = "controllers/rights/demands.py"
 _TENANT: Final = "tests/security/strangers/test_tenant.py::"
+_READER: Final = "tests/security/strangers/test_reading_tenant.py::"
+_READS: Final = "controllers/rights/reads.py"
 _KEPT: Final = "controllers/keptobjects.py"
 
 RIGHTS: Final[tuple[Guard, ...]] = (
@@ -166,5 +168,82 @@ RIGHTS: Final[tuple[Guard, ...]] = (
         "no text of a request is remembered",
         "tests/unit/cluster/test_accessreviews.py::test_answers_are_remembered_without_the_texts_of_their_questions",
         ("cluster/accessreviews.py", 'text.encode("utf-8", "surrogatepass")'),
+    ),
+    guard(
+        "I19",
+        "a policy reads what its author may read",
+        "policy_rights::test_every_read_of_a_policy_is_checked_for_its_author "
+        "policy_rights::test_a_path_is_judged_as_the_api_server_reads_it "
+        "policy_rights::test_every_rule_reads_as_its_policy "
+        f"{_READER}test_no_answer_tells_what_the_author_may_not_read "
+        f"{_READER}test_no_object_tells_what_the_author_may_not_read "
+        f"{_READER}test_no_report_tells_what_the_author_may_not_read "
+        f"{_READER}test_no_deletion_tells_what_the_author_may_not_read "
+        f"{_READER}test_the_canary_is_nowhere",
+        ("engine/broker.py",),
+    ),
+    guard(
+        "I19",
+        "no read is without an author",
+        "policy_rights::test_no_read_is_without_an_author",
+        (
+            "engine/broker.py",
+            "    def _confine_access(",
+            "    def other_read(self) -> None:\n        return None\n\n    def _confine_access(",
+        ),
+    ),
+    guard(
+        "I19",
+        "no host around another loses the check",
+        "policy_rights::test_no_host_around_another_loses_the_check",
+        ("cluster/forwardinghost.py",),
+    ),
+    guard(
+        "I19",
+        "a scan follows the permissions of authors",
+        "policy_rights::test_a_scan_follows_the_permissions_of_authors",
+        ("cluster/notinghost.py",),
+    ),
+    guard(
+        "I19",
+        "no loop waits for rights",
+        "policy_rights::test_no_loop_waits_for_the_rights_of_an_author",
+        ("webhook/nonblocking.py",),
+    ),
+    guard(
+        "I19",
+        "every controller checks reads",
+        "policy_rights::test_every_controller_checks_reads",
+        ("controllers/reports/controller.py", "reads=author_reads", "reads=author_reads_"),
+    ),
+    guard(
+        "I19",
+        "a policy judges what its author may read",
+        f"{_READER}test_a_policy_is_admitted_only_if_its_author_may_read_what_it_reads",
+        ("controllers/rights/demands.py",),
+    ),
+    guard(
+        "I19",
+        "a cleanup judges what is read",
+        f"{_READER}test_a_cleanup_judges_what_its_author_may_read",
+        ("controllers/cleanup/run.py",),
+    ),
+    guard(
+        "I19",
+        "a decision about a read is short-lived",
+        f"{_READER}test_a_decision_about_a_read_is_short_lived",
+        (_READS,),
+    ),
+    guard(
+        "I19",
+        "decisions about reads are bounded",
+        f"{_READER}test_decisions_about_reads_are_bounded",
+        (_READS,),
+    ),
+    guard(
+        "I19",
+        "a policy without an author reads nothing",
+        f"{_READER}test_a_policy_without_an_author_reads_nothing",
+        (_READS, "            refusal = error.message\n", ""),
     ),
 )

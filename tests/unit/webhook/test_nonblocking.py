@@ -6,7 +6,7 @@ import pytest
 
 from pyverno.compiler import compile_documents
 from pyverno.engine.engine import Engine
-from pyverno.engine.host import NO_HOST, NoHost
+from pyverno.engine.host import NO_HOST, NoHost, Read, Reader
 from pyverno.engine.phases import MUTATING, VALIDATING
 from pyverno.engine.policyset import PolicySet
 from pyverno.engine.request import Request
@@ -32,6 +32,9 @@ class _Remembering(NoHost):
 
     def object_at_hand(self, api_version: str, kind: str, namespace: str, name: str) -> JSONObject | None:
         return SETTINGS if (kind, namespace, name) == ("ConfigMap", "default", "settings") else None
+
+    def is_read_granted(self, reader: Reader, read: Read) -> bool:
+        return read.name == "settings"
 
     def global_entry(self, name: str) -> JSON:
         return [name]

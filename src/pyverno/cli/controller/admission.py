@@ -28,7 +28,6 @@ from pyverno.controllers.admission.reports import ReportSettings
 from pyverno.controllers.certificates.secrets import CertificateSettings
 from pyverno.controllers.runtime.process import Service, run_process
 from pyverno.controllers.runtime.processgroup.processes import Processes, can_share_ports
-from pyverno.controllers.state.settings import PolicyRights
 from pyverno.controllers.webhooks.configurations import Settings
 from pyverno.errors import UsageError
 from pyverno.telemetry.logs import AnswerLog
@@ -119,7 +118,6 @@ def settings_of(flags: AdmissionFlags, environment: Mapping[str, str]) -> Admiss
         server=server.server,
         service_port=server.service_port,
         exceptions=ExceptionSettings(flags.exceptions.enabled, flags.exceptions.namespace),
-        rights=PolicyRights(flags.rights.of_namespaces),
         reports_account=flags.reports.account,
         background_account=flags.reports.background_account,
         cleanup_account=flags.reports.cleanup_account,

@@ -14,7 +14,6 @@ from pyverno.cli.controller.services import (
 )
 from pyverno.controllers.background.controller import BackgroundController, BackgroundSettings
 from pyverno.controllers.background.resultreports import ResultReportSettings
-from pyverno.controllers.state.settings import PolicyRights
 from pyverno.errors import UsageError, ValueSyntaxError
 from pyverno.install.background import SHARD_LEASES
 from pyverno.kube.time.duration import parse_duration
@@ -47,7 +46,6 @@ def background_settings(flags: BackgroundFlags, environment: Mapping[str, str]) 
     return BackgroundSettings(
         **shared_values(flags, environment, flags.images),
         account=f"system:serviceaccount:{namespace}:{account}",
-        rights=PolicyRights(flags.rights.of_namespaces),
         workers=work.workers,
         shards=work.shards,
         scan_seconds=_scan_seconds(environment),

@@ -13,7 +13,6 @@ from pyverno.cli.controller.services import (
     shared_values,
 )
 from pyverno.controllers.cleanup.controller import CleanupController, CleanupSettings
-from pyverno.controllers.state.settings import PolicyRights
 from pyverno.errors import UsageError
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ def cleanup_settings(flags: CleanupFlags, environment: Mapping[str, str]) -> Cle
     return CleanupSettings(
         **shared_values(flags, environment),
         zone=_zone(environment.get("TZ") or ""),
-        rights=PolicyRights(flags.rights.of_namespaces),
         is_dry_run=work.is_dry_run,
         protects_managed=work.protects_managed,
         max_deletions=work.max_deletions,

@@ -139,6 +139,7 @@ class SharedValues(TypedDict):
     resync_seconds: float
     events: EventSettings
     hosts: HostSettings
+    rights: PolicyRights
 
 
 def begin_log(flags: ProcessFlags) -> None:
@@ -176,6 +177,7 @@ def shared_values(
         resync_seconds=cluster.resync,
         events=EventSettings(flags.events.max_queued, flags.events.omitted),
         hosts=_host_settings(flags, environment, images),
+        rights=PolicyRights(flags.rights.of_namespaces),
     )
 
 

@@ -15,6 +15,7 @@ from pyverno.controllers.admission.settings import AdmissionSettings
 from pyverno.controllers.admissionpolicies.reconciler import check_mutating
 from pyverno.controllers.certificates.handshake import OwnHandshake
 from pyverno.controllers.rights.authors import AuthorRights
+from pyverno.controllers.rights.reads import author_reads
 from pyverno.controllers.state.deletionpermissions import DeletionPermissions
 from pyverno.controllers.state.foundation import Foundation
 from pyverno.controllers.state.permissions import ReadPermissions, TargetPermissions
@@ -55,7 +56,7 @@ class AdmissionController:
         self._settings = settings
         self._peers = peers
         self._observer = observer
-        self._foundation = foundation = Foundation(access, settings, metrics)
+        self._foundation = foundation = Foundation(access, settings, metrics, reads=author_reads)
         self._client, self._cluster, self._hosts = foundation.client, foundation.state, foundation.hosts
         self._metrics = metrics = foundation.metrics
         self._leader = AdmissionLeader(

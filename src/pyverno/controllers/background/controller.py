@@ -22,6 +22,7 @@ from pyverno.controllers.background.resultreports import ResultReports
 from pyverno.controllers.background.settings import BackgroundSettings
 from pyverno.controllers.background.shards import Shards
 from pyverno.controllers.rights.authors import AuthorRights
+from pyverno.controllers.rights.reads import author_reads
 from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.runtime.leader import Leader, Together
 from pyverno.controllers.state.foundation import Foundation
@@ -46,7 +47,7 @@ class BackgroundController:
     def __init__(self, access: Access, settings: BackgroundSettings, metrics: Metrics | None = None) -> None:
         """Take the access to the cluster, the settings, and the metrics to count in."""
         self._has_begun = False
-        self._foundation = foundation = Foundation(access, settings, metrics)
+        self._foundation = foundation = Foundation(access, settings, metrics, reads=author_reads)
         self._client, self._state, metrics = foundation.client, foundation.state, foundation.metrics
         self._pool = ThreadPoolExecutor(max(settings.workers, 1), thread_name_prefix="background")
         guard = WriteGuard(settings.guard)

@@ -18,6 +18,7 @@ from pyverno.controllers.cleanup.scheduled import ScheduledPolicies
 from pyverno.controllers.cleanup.settings import CleanupSettings
 from pyverno.controllers.cleanup.timestolive import TimesToLive
 from pyverno.controllers.rights.authors import AuthorRights
+from pyverno.controllers.rights.reads import author_reads
 from pyverno.controllers.runtime.leader import Leader
 from pyverno.controllers.state.foundation import Foundation
 from pyverno.controllers.writeguard import WriteGuard
@@ -52,7 +53,7 @@ class CleanupController:
         self.time = ServerTime(window=settings.clock_seconds)
         """The time of the API server, by which everything is due."""
         self._foundation = foundation = Foundation(
-            access, settings, metrics, system=_ClusterSystem(self.time), server_time=self.time
+            access, settings, metrics, reads=author_reads, system=_ClusterSystem(self.time), server_time=self.time
         )
         self._client, self._state, metrics = foundation.client, foundation.state, foundation.metrics
         self._has_begun = False

@@ -125,6 +125,7 @@ class PolicyRun:
     async def _select(self, found: Candidates) -> AsyncIterator[_Selected]:
         info, state, settings = found.info, self._context.state, self._context.settings
         try:
+            await self._require_read(found)
             async for page in list_pages(self._context.client, found):
                 items = [
                     item
@@ -146,6 +147,12 @@ class PolicyRun:
             if error.status not in _SKIPPED:
                 raise
             self._skip(info.kind, error)
+
+    async def _require_read(self, found: Candidates) -> None:
+        """Raise StatusError (403) unless the author of a namespaced policy may read the objects that it judges."""
+        info, cause = found.info, Cause(self._ref, self._policy.info.name, author=self._author)
+        objects = ResourceRef(info.api_version, info.kind, found.namespace, found.name)
+        await self._context.applier.authorize(cause, "get", info.gvr, objects)  # guard: a cleanup judges what is read
 
     async def _evaluate(self, found: Candidates, items: Sequence[JSONObject]) -> list[_Verdict]:
         """Evaluate objects in a thread; a namespace that cannot be read is an error of its objects."""

@@ -12,6 +12,7 @@ from typing import Final
 from pyverno.cluster.access import Access
 from pyverno.controllers.reports.settings import ReportsSettings
 from pyverno.controllers.reports.work import ReportsWork, WorkContext
+from pyverno.controllers.rights.reads import author_reads
 from pyverno.controllers.runtime.leader import Leader
 from pyverno.controllers.state.foundation import Foundation
 from pyverno.errors import UsageError
@@ -33,7 +34,7 @@ class ReportsController:
     def __init__(self, access: Access, settings: ReportsSettings, metrics: Metrics | None = None) -> None:
         """Take the access to the cluster, the settings, and the metrics to count in."""
         self._settings = settings
-        self._foundation = foundation = Foundation(access, settings, metrics)
+        self._foundation = foundation = Foundation(access, settings, metrics, reads=author_reads)
         self._state = foundation.state
         self.metrics = metrics = foundation.metrics
         self._work: ReportsWork | None = None

@@ -54,7 +54,7 @@ class AuthorRights:
 
     async def refusals(self, written: object, policy: ResourceRef, author: User) -> tuple[str, ...]:
         """Return why a policy is rejected: its author lacks permissions. Raises HostError, StatusError."""
-        if not self._concerns(policy):
+        if not self.concerns(policy):
             return ()
         lacking = await self._lacking(dict.fromkeys(demands_of(written, self._kinds())), policy, author)
         return (_denial(policy, author, lacking, "lacks permissions for what the policy does"),) if lacking else ()
@@ -64,7 +64,7 @@ class AuthorRights:
 
         Policies of the cluster may do what the controller may do.
         """
-        if not self._concerns(policy):  # guard: a flag gives the behaviour of Kyverno
+        if not self.concerns(policy):  # guard: a flag gives the behaviour of Kyverno
             return
         if author is None:  # guard: a policy without an author writes nothing
             raise StatusError(
@@ -84,7 +84,8 @@ class AuthorRights:
             return True
         return await self._may(user, Demand("delete", gvr.group, gvr.resource, name=name), namespace)
 
-    def _concerns(self, policy: ResourceRef) -> bool:
+    def concerns(self, policy: ResourceRef) -> bool:
+        """Return whether a policy acts with the permissions of its author."""
         group = policy.api_version.partition("/")[0]
         return self._rights is PolicyRights.AUTHOR and bool(policy.namespace) and is_authored(group, policy.kind)
 

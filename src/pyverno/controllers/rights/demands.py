@@ -12,6 +12,7 @@ from typing import Final
 
 from pyverno.compiler.autogen.cel import expand_cel
 from pyverno.compiler.autogen.patterns import expand
+from pyverno.controllers.rights.texts import reads_of
 from pyverno.controllers.state.targets import Target as KindTarget
 from pyverno.controllers.state.targets import targets_of
 from pyverno.kube.json import JSON
@@ -23,6 +24,7 @@ from pyverno.policy.cel.constraints import MatchConstraints
 from pyverno.policy.cel.policies import DeletingPolicy, MutatingPolicy
 from pyverno.policy.cleanup import CleanupPolicy
 from pyverno.policy.clusterpolicy import ClusterPolicy
+from pyverno.policy.document import PolicyDocument
 from pyverno.policy.generate import Generate
 from pyverno.policy.kinds import POLICY_KINDS
 from pyverno.policy.match import MatchBlocks, ResourceDescription, ResourceFilter
@@ -68,22 +70,28 @@ class Demand:
 def demands_of(policy: object, kinds: KindTable) -> Iterator[Demand]:
     """Yield the permissions that a namespaced policy needs of its author, with those for what escalates.
 
-    Policies that only validate need none: they cause no write.
+    What it judges and reads counts as well: conditions, messages and generated objects tell it.
     """
-    match policy:
-        case ClusterPolicy():
-            found = _of_rules(policy, kinds)
-        case CleanupPolicy():
-            found = _of_match("delete", policy.spec.match, kinds, "spec.match")
-        case MutatingPolicy():
-            found = _of_mutating(policy)
-        case DeletingPolicy():
-            found = _of_constraints(policy.spec.match_constraints, "spec.matchConstraints", verb="delete")
-        case _:
-            found = iter(())
-    for demand in found:
+    for demand in _deeds_of(policy, kinds):
         yield demand
         yield from escalations(demand)
+    if isinstance(policy, PolicyDocument):
+        namespace = policy.namespace or "default"
+        for each in reads_of(policy.raw, namespace, kinds):
+            yield Demand(each.verb, each.group, each.resource, name=each.name, path=each.path)
+        yield from _of_judged(policy, kinds)  # guard: a policy judges what its author may read
+
+
+def _deeds_of(policy: object, kinds: KindTable) -> Iterator[Demand]:
+    match policy:
+        case ClusterPolicy():
+            yield from _of_rules(policy, kinds)
+        case CleanupPolicy():
+            yield from _of_match("delete", policy.spec.match, kinds, "spec.match")
+        case MutatingPolicy():
+            yield from _of_mutating(policy)
+        case DeletingPolicy():
+            yield from _of_constraints(policy.spec.match_constraints, "spec.matchConstraints", verb="delete")
 
 
 def escalations(demand: Demand) -> Iterator[Demand]:
@@ -107,6 +115,29 @@ def escalations(demand: Demand) -> Iterator[Demand]:
     for group, plural in sorted(_POLICIES):
         if writes(group, plural):
             yield replace(demand, verb="escalate", group=group, resource=plural, name="")
+
+
+def _of_judged(policy: PolicyDocument, kinds: KindTable) -> Iterator[Demand]:
+    """Yield `get` for what a policy judges; for everything it is that for what is secret."""
+    found: Iterator[Demand]
+    match policy:
+        case ClusterPolicy():
+            found = (
+                each
+                for rule in expand(policy)
+                for each in _of_match("get", rule.match, kinds, f"spec.rules `{rule.name}`.match")
+            )
+        case CleanupPolicy():
+            found = _of_match("get", policy.spec.match, kinds, "spec.match")
+        case _:
+            spec = getattr(policy, "spec", None)
+            constraints = getattr(spec, "match_constraints", None)
+            found = _of_constraints(constraints, "spec.matchConstraints", verb="get")
+    for demand in found:
+        if "*" not in (demand.group, demand.resource):
+            yield replace(demand, subresource="")
+        elif demand.group in ("", "*") and fits(demand.resource, "secrets"):
+            yield replace(demand, group="", resource="secrets", subresource="")
 
 
 def _bound(body: JSON) -> Iterator[tuple[str, str]]:
@@ -161,6 +192,10 @@ def _of_mutate(rule: Rule, mutate: Mutate, kinds: KindTable, path: str) -> Itera
 def _of_target(target: Target, kinds: KindTable, path: str) -> Iterator[Demand]:
     for found in _known(_selector(target.api_version, target.kind), kinds):
         yield _demand("update", found, target.name, path)
+        if has_wildcard(target.name) and "{{" not in target.name:
+            yield _demand("list", found, "", path)
+        elif not _is_variable(target.name):
+            yield _demand("get", found, target.name, path)
 
 
 def _of_match(verb: str, match: MatchBlocks, kinds: KindTable, path: str) -> Iterator[Demand]:
@@ -229,7 +264,8 @@ def _of_mutating_one(policy: MutatingPolicy) -> Iterator[Demand]:
     if spec.evaluation.mutate_existing:
         constraints = spec.match_constraints if targets is None else targets.constraints
         path = "spec.matchConstraints" if targets is None else "spec.targetMatchConstraints"
-        yield from _of_constraints(constraints, path, verb="update")
+        for verb in ("update", "list"):
+            yield from _of_constraints(constraints, path, verb=verb)
 
 
 def _of_constraints(constraints: MatchConstraints | None, path: str, *, verb: str = "") -> Iterator[Demand]:
@@ -240,7 +276,7 @@ def _of_constraints(constraints: MatchConstraints | None, path: str, *, verb: st
         verbs = (verb,) if verb else tuple(_verbs(rule.operations))
         places = [(group, *place) for group in rule.api_groups for each in rule.resources for place in _places_of(each)]
         for each in verbs:
-            names = () if each == "create" else rule.resource_names
+            names = () if each in ("create", "list") else rule.resource_names
             for group, resource, subresource in places:
                 for name in names or ("",):
                     yield Demand(each, group, resource, subresource, name, path)

@@ -5,8 +5,11 @@ A controller adds its own parts, starts them with `parts`, and ends all of them 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from pyverno.cluster.access import Access
 from pyverno.cluster.client import Client
+from pyverno.cluster.host import ReadRights
 from pyverno.cluster.leases import LeaderElection, LeaseTimes
 from pyverno.cluster.servertime import ServerTime
 from pyverno.controllers.runtime.events import Event, Events
@@ -14,7 +17,8 @@ from pyverno.controllers.runtime.metricslifecycle import begin_metrics, count_qu
 from pyverno.controllers.runtime.tasks import Tasks
 from pyverno.controllers.state.clusterstate import ClusterState
 from pyverno.controllers.state.hosts import HostFactory
-from pyverno.controllers.state.settings import ControllerSettings
+from pyverno.controllers.state.settings import ControllerSettings, PolicyRights
+from pyverno.kube.kinds import KindTable
 from pyverno.offline.system import System
 from pyverno.telemetry.metrics import Metrics
 
@@ -34,11 +38,13 @@ class Foundation:
         settings: ControllerSettings,
         metrics: Metrics | None = None,
         *,
+        reads: Callable[[Client, Callable[[], KindTable], PolicyRights], ReadRights],
         system: System | None = None,
         server_time: ServerTime | None = None,
     ) -> None:
         """Take the access to the cluster, the settings, and the metrics to count in.
 
+        `reads` makes what decides about the reads of namespaced policies, whichever rule of the process reads.
         `system` is the machine that rules see (clock, environment); `server_time` follows the API server's clock.
         """
         self._settings = settings
@@ -61,6 +67,7 @@ class Foundation:
             emit=self.emit,
             system=system,
             namespace=settings.namespace,
+            read_rights=reads(self.client, lambda: self.state.kinds, settings.rights),
         )
         self.state = ClusterState(self.client, settings.state, self.hosts, self.parts.start, metrics)
         self.events = Events(

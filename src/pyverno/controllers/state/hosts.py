@@ -13,7 +13,7 @@ import aiohttp
 
 from pyverno.cluster.client import Client
 from pyverno.cluster.egress import Egress, EgressSettings
-from pyverno.cluster.host import ClusterHost
+from pyverno.cluster.host import ClusterHost, ReadRights
 from pyverno.cluster.informer import STALE_SECONDS, Informer, Notice
 from pyverno.controllers.runtime.events import Event
 from pyverno.controllers.state.entrystatus import EntryStatus
@@ -62,15 +62,18 @@ class HostFactory:
         emit: Callable[[Event], None] = lambda _event: None,
         system: System | None = None,
         namespace: str = "",
+        read_rights: ReadRights | None = None,
     ) -> None:
         """Take the client, the settings, the served kinds, a receiver of events, and the clock of rules.
 
-        `namespace` is that of the installation, if another one than that of its registries.
+        `namespace` is that of the installation, if another one than that of its registries. `read_rights` decides what
+        namespaced policies read; without it they have no authors.
         """
         self._system = system or System()
         self._client = client
         self._settings = settings
         self._kinds = kinds
+        self._read_rights = read_rights
         self._egress = Egress(settings.egress)
         self._registries = ClusterRegistries(
             client, settings.registries, settings.registry_connector or self._egress.connector
@@ -119,6 +122,7 @@ class HostFactory:
             config_maps=self._config_maps,
             registries=self._registries.source,
             record_keys=lambda: self.record_keys.keys,
+            read_rights=self._read_rights,
         )
 
     def followed_root(self) -> FollowedRoot | None:

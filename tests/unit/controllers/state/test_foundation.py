@@ -10,6 +10,7 @@ import pytest
 
 from kubesandbox.sandbox import Sandbox, Settings
 from pyverno.cluster.access import Access, load_kubeconfig
+from pyverno.controllers.rights.reads import author_reads
 from pyverno.controllers.state.foundation import Foundation
 from pyverno.controllers.state.hosts import HostSettings
 from pyverno.controllers.state.registries import RegistryFlags
@@ -29,7 +30,7 @@ def test_it_knows_the_cluster_once_it_has_begun_and_ends_what_it_started() -> No
 
     async def run() -> tuple[bool, str, bool]:
         async with Sandbox(Settings(controllers=False)) as sandbox:
-            foundation = Foundation(load_kubeconfig(sandbox.kubeconfig), ControllerSettings(qps=0))
+            foundation = Foundation(load_kubeconfig(sandbox.kubeconfig), ControllerSettings(qps=0), reads=author_reads)
             await install_definitions(foundation.client)
             try:
                 await foundation.begin()
@@ -54,7 +55,9 @@ def test_rules_trust_the_root_of_the_repository_that_is_followed(tmp_path: Path)
             with serve(tmp_path) as mirror:
                 followed = TufRepository(mirror, repository.sign(repository.root))
                 hosts = HostSettings(registries=RegistryFlags(repository=followed))
-                foundation = Foundation(load_kubeconfig(sandbox.kubeconfig), ControllerSettings(qps=0, hosts=hosts))
+                foundation = Foundation(
+                    load_kubeconfig(sandbox.kubeconfig), ControllerSettings(qps=0, hosts=hosts), reads=author_reads
+                )
                 try:
                     foundation.follow()
                     async with asyncio.timeout(30):
@@ -74,7 +77,7 @@ def test_a_lease_is_taken_in_the_namespace_of_the_controllers_and_under_the_name
     async def run() -> tuple[str, str]:
         async with Sandbox(Settings(controllers=False)) as sandbox:
             settings = ControllerSettings(namespace="default", identity="replica-7", lease_retry=0.05)
-            foundation = Foundation(load_kubeconfig(sandbox.kubeconfig), settings)
+            foundation = Foundation(load_kubeconfig(sandbox.kubeconfig), settings, reads=author_reads)
             election = foundation.election("some-lease")
             leads = asyncio.Event()
 
@@ -99,7 +102,7 @@ def test_a_cluster_that_cannot_be_reached_is_an_error_at_the_start() -> None:
     """A controller without a cluster must not appear to work."""
 
     async def run() -> None:
-        foundation = Foundation(Access("https://127.0.0.1:1"), ControllerSettings())
+        foundation = Foundation(Access("https://127.0.0.1:1"), ControllerSettings(), reads=author_reads)
         try:
             await foundation.begin()
         finally:
