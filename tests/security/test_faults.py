@@ -422,6 +422,7 @@ UNREACHED: Mapping[str, str] = {
             "cel.constraints._for_any",
         )
     },
+    "pyverno.kube.imageref.globs.full_texts": _VERIFIES_CEL,
     "pyverno.lang.pattern.operators.is_negated": "asked before a review, when conditions are compiled",
     **{
         f"pyverno.engine.actions.cel.images.{name}": _VERIFIES_CEL

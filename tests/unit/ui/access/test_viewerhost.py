@@ -32,7 +32,16 @@ READS: Final[dict[str, Callable[[Host], object]]] = {
     "list_objects": lambda host: host.list_objects("v1", "Pod", "a", None),
 }
 HARMLESS: Final = frozenset(
-    {"now", "random_bits", "lookup_host", "kinds", "record_keys", "supplies_variables", "recorded_variables"}
+    {
+        "now",
+        "random_bits",
+        "lookup_host",
+        "kinds",
+        "record_keys",
+        "require_read",
+        "supplies_variables",
+        "recorded_variables",
+    }
 )
 IMAGES: Final = frozenset({"image_source", "image_data"})
 """Read without credentials."""
