@@ -173,7 +173,7 @@ def test_a_look_up_is_an_error_that_names_its_flag(folder: Path, capsys: pytest.
         assert any("canary.example.org" in each for each in seen)
 
 
-_POLICY = PolicyInfo("Policy", "kyverno.io/v1", "b", Family.RULES, namespace="a")
+_READER = PolicyInfo("Policy", "kyverno.io/v1", "b", Family.RULES, namespace="a")
 _ASKED: dict[str, Callable[[Any], object]] = {
     "now": lambda host: host.now(),
     "random_bits": lambda host: host.random_bits(8),
@@ -183,7 +183,7 @@ _ASKED: dict[str, Callable[[Any], object]] = {
     "http_exchange": lambda host: host.http_exchange(HttpCall("GET", "http://canary.example.org/")),
     "kinds": lambda host: host.kinds,
     "record_keys": lambda host: host.record_keys,
-    "require_read": lambda host: host.require_read(_POLICY, Read("get", "", "secrets", name="a")),
+    "require_read": lambda host: host.require_read(_READER, Read("get", "", "secrets", name="a")),
     "config_map": lambda host: host.config_map("a", "b"),
     "image_source": lambda host: host.image_source.resolve([("canary.example/a", ImageAccess())]),
     "image_data": lambda host: host.image_data("canary.example/a", credentials=None),
