@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+import orjson
+
 from pyverno.engine.imageverification.recordkeys import RecordKeys, Seal
 from pyverno.kube.json import JSON, JSONObject, encode
 from pyverno.report.objectmark import MARK
@@ -57,11 +59,19 @@ def _message(report: JSONObject) -> bytes:
     if isinstance(spec, dict):
         labels = _mapping(metadata.get("labels"))
         annotations = _mapping(metadata.get("annotations"))
-        place += ["ephemeral", annotations.get(f"{_PREFIX}name"), annotations.get(MARK)]
-        place += [[labels.get(f"{_PREFIX}{part}") for part in _LABELS], spec.get("results")]
+        place += ["ephemeral", annotations.get(f"{_PREFIX}name") or "", annotations.get(MARK) or ""]
+        place += [[labels.get(f"{_PREFIX}{part}") or "" for part in _LABELS], spec.get("results") or ""]
     else:
         place += [metadata.get("name"), report.get("scope"), report.get("summary"), report.get("results")]
-    return encode(place).encode("utf-8", "surrogatepass")
+    return _written(place)
+
+
+def _written(place: list[JSON]) -> bytes:
+    """Write JSON in one form; reports hold no fractions, which have several."""
+    try:
+        return orjson.dumps(place, option=orjson.OPT_SORT_KEYS)
+    except TypeError:  # lone surrogates, and integers beyond 64 bits
+        return encode(place).encode("utf-8", "surrogatepass")
 
 
 def _is_owned_by_subject(report: JSONObject) -> bool:
