@@ -309,7 +309,9 @@ class WebhookServer:
 
     def _with_caller(self, outcome: AdmissionOutcome, request: web.BaseRequest) -> AdmissionOutcome:
         """Note who asked: what follows an answer is bounded for each caller."""
-        return replace(outcome, source=source_of(request.remote or ""), is_authenticated=self._tls.authenticates)
+        source, is_authenticated = source_of(request.remote or ""), self._tls.authenticates
+        # `replace` takes twice as long, for each review
+        return AdmissionOutcome(outcome.answer, outcome.review, outcome.later, outcome.fault, source, is_authenticated)
 
     def _read_and_review(
         self, body: bytes, content_type: str, route: Route | None, deadline: float
